@@ -1,0 +1,1 @@
+"""Does your reward model know whose reward it is giving?"""

@@ -1,0 +1,206 @@
+"""One pass over the data: every line checked, and for each item where it stands and what donors and metrics need.
+
+The index is small (a few numbers an item); the texts stay on disk.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from palate.data.formats import Format, Place, Record, read_record, recognise
+from palate.data.lines import BadLine, Line, describe, parse_object, read_lines
+from palate.data.problems import Problems
+from palate.data.source import Part, Source
+from palate.errors import DataError
+
+CHECK = "Mend the file, or give ?invalid=skip to leave these records out (they are counted in every run)."
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where an item stands and its figures; `posts` and `chars` count its history."""
+
+    id: str
+    part: int
+    line: int
+    offset: int
+    length: int
+    place: Place
+    user_id: str | None
+    domain: str
+    category: str | None
+    twin: str | None
+    posts: int
+    chars: int
+    aspects: int
+    answers: int
+    prints: tuple[bytes, bytes, bytes]
+
+
+@dataclass(slots=True)
+class Index:
+    """The entries by id in file order, the train pairs of users that become posts, and what was left out."""
+
+    format: Format | None = None
+    entries: dict[str, Entry] = field(default_factory=dict)
+    judged: dict[str, list[Entry]] = field(default_factory=dict)
+    digest: str = ""
+    skipped: int = 0
+    splits: dict[str, int] = field(default_factory=dict)
+    problems: Problems = field(default_factory=Problems)
+
+
+def build_index(source: Source, split: str, *, skip: bool, check: bool = False) -> Index:
+    """Read every line of `source` once.
+
+    Args:
+        source: the parts.
+        split: which split's records are items, where records name a split.
+        skip: leave records with problems out and count them, instead of raising.
+        check: never raise for problems in records; leave them in `Index.problems`.
+
+    Raises:
+        DataError: no records, or records with problems.
+    """
+    index = Index()
+    digest = hashlib.sha256(split.encode())
+    kinds: dict[str, tuple[str, str]] = {}
+    bad: set[tuple[int, int]] = set()
+    for number, part in enumerate(source.parts):
+        digest.update(f"\0{part.domain}\0".encode())
+        for line in _lines(part, digest):
+            before = index.problems.total
+            _read_line(index, part, number, line, split, kinds, many=len(source.parts) > 1)
+            if index.problems.total > before:
+                bad.add((number, line.number))
+    _join_judged(index)
+    _check_twins(index, source)
+    index.digest = digest.hexdigest()
+    index.skipped = len(bad)
+    if index.problems.total and not (skip or check):
+        raise index.problems.error(source.name, CHECK)
+    if not index.entries and not check:
+        raise _nothing(index, source, split)
+    return index
+
+
+def _nothing(index: Index, source: Source, split: str) -> DataError:
+    if index.skipped:
+        return index.problems.error(source.name, "No record is left.")
+    if index.splits:
+        found = ", ".join(f"{name} ({n})" for name, n in index.splits.items())
+        return DataError(f"{source.name}: no record of split '{split}'. Splits found: {found}. Choose one: ?split=…")
+    return DataError(f"{source.name}: the file is empty; it needs at least one record.")
+
+
+def _lines(part: Part, digest: Any) -> Iterator[Line]:
+    """Yield the lines that matter: blank lines at the very end do not."""
+    blank: list[Line] = []
+    with part.path.open("rb") as handle:
+        for line in read_lines(handle):
+            digest.update(line.raw)
+            digest.update(b"\n")
+            if not line.raw.strip():
+                blank.append(line)
+                continue
+            yield from blank
+            blank.clear()
+            yield line
+
+
+def _read_line(
+    index: Index, part: Part, number: int, line: Line, split: str, kinds: dict[str, tuple[str, str]], *, many: bool
+) -> None:
+    where = f"{part.unit} {line.number}"
+    try:
+        row = parse_object(line.raw)
+    except BadLine as bad:
+        index.problems.add(line.number, str(bad), part.label)
+        return
+    if index.format is None:
+        index.format = recognise(row)
+    place = Place(f"{part.domain}:{line.number}" if many else str(line.number), part.domain)
+    record, faults = read_record(index.format, row, place)
+    faults += _mixed(row, kinds, where)
+    if record is not None and not faults:
+        faults = _enter(index, record, number, line, place, split)
+    index.problems.extend(line.number, faults, part.label)
+
+
+def _mixed(row: dict[str, Any], kinds: dict[str, tuple[str, str]], where: str) -> list[str]:
+    """Ids may be strings or whole numbers, but all of one kind: 7 and "7" must not meet."""
+    faults = []
+    for name in ("id", "user_id"):
+        value = row.get(name)
+        if value is None or isinstance(value, bool) or not isinstance(value, str | int):
+            continue
+        kind = "a string" if isinstance(value, str) else "a number"
+        first, at = kinds.setdefault(name, (kind, where))
+        if kind != first:
+            faults.append(f"{name}: expected {first} as on {at}, found {describe(value)}")
+    return faults
+
+
+def _enter(index: Index, record: Record, number: int, line: Line, place: Place, split: str) -> list[str]:
+    entry = _entry(record, number, line, place)
+    if record.split is not None:
+        index.splits[record.split] = index.splits.get(record.split, 0) + 1
+        if record.split == "train" and split != "train":
+            size = len(record.item.question) + sum(len(a.text) for a in record.answers)
+            index.judged.setdefault(record.item.user_id or "", []).append(replace(entry, chars=size))
+            return []
+        if record.split != split:
+            return []
+    if (first := index.entries.get(entry.id)) is not None:
+        return [f"id: {entry.id!r} is already the id of line {first.line}; ids must be unique"]
+    index.entries[entry.id] = entry
+    return []
+
+
+def _entry(record: Record, number: int, line: Line, place: Place) -> Entry:
+    item = record.item
+    texts = [item.question, *(a.text for a in record.answers if a.role in ("chosen", "rejected"))]
+    prints = [hashlib.blake2b(t.strip().encode(), digest_size=8).digest() for t in texts]
+    prints += [b""] * (3 - len(prints))
+    return Entry(
+        id=item.id,
+        part=number,
+        line=line.number,
+        offset=line.offset,
+        length=len(line.raw),
+        place=place,
+        user_id=item.user_id,
+        domain=item.domain,
+        category=item.category,
+        twin=item.twin,
+        posts=len(item.posts),
+        chars=sum(len(p.text) for p in item.posts),
+        aspects=len(record.key.aspects) if record.key else 0,
+        answers=len(record.answers),
+        prints=(prints[0], prints[1], prints[2]),
+    )
+
+
+def _join_judged(index: Index) -> None:
+    for entry in index.entries.values():
+        if past := index.judged.get(entry.user_id or ""):
+            index.entries[entry.id] = replace(entry, posts=len(past), chars=sum(p.chars for p in past))
+
+
+def _check_twins(index: Index, source: Source) -> None:
+    for entry in index.entries.values():
+        if entry.twin is None:
+            continue
+        other = index.entries.get(entry.twin)
+        label = source.parts[entry.part].label
+        if other is None:
+            index.problems.add(entry.line, f"twin: no item has the id {entry.twin!r}", label)
+        elif other.twin != entry.id:
+            index.problems.add(entry.line, f"twin: {entry.twin!r} does not name {entry.id!r} as its twin", label)
+        elif other.prints != (entry.prints[0], entry.prints[2], entry.prints[1]):
+            index.problems.add(
+                entry.line, f"twin: {entry.twin!r} must have the same question and the same answers, swapped", label
+            )
+        elif other.user_id == entry.user_id:
+            index.problems.add(entry.line, f"twin: {entry.twin!r} belongs to the same user", label)

@@ -1,0 +1,89 @@
+"""One grammar for the strings that name a model, a view, a retriever or data. Lowest floor.
+
+    head[@revision][?key=value&key=value]
+
+Values, and `@` or `?` inside a name, are percent-encoded. A string prints back to itself, and the part before
+`?` gives the run its name.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote, unquote
+
+from palate.errors import SpecError, did_you_mean
+
+_SLUG = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A parsed string: `head` without revision and options, decoded."""
+
+    head: str
+    revision: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def parse(cls, text: str, what: str = "string", *, revisions: bool = True) -> "Spec":
+        """Read `text`; `what` names its kind in errors; `revisions=False` leaves `@` in the name.
+
+        Raises:
+            SpecError: empty head, an option without `=`, or one given twice.
+        """
+        head, mark, tail = text.strip().partition("?")
+        name, at, revision = head.rpartition("@") if revisions else ("", "", "")
+        if not at or "/" in revision:
+            name, at, revision = head, "", ""
+        if not name or (at and not revision):
+            raise SpecError(f"{what} {text!r}: a name is needed before '@' and '?', and a revision after '@'.")
+        return cls(unquote(name), unquote(revision) or None, _options(tail, text, what) if mark else {})
+
+    def __str__(self) -> str:
+        head = quote(self.head, safe="/:.-_~+= ,()") + (f"@{self.revision}" if self.revision else "")
+        if not self.options:
+            return head
+        return head + "?" + "&".join(f"{k}={quote(v, safe='/:.-_~+')}" for k, v in self.options.items())
+
+    def only(self, known: Iterable[str], what: str) -> "Spec":
+        """Return self if every option is in `known`, else raise with the nearest name."""
+        allowed = list(known)
+        for key in self.options:
+            if key not in allowed:
+                hint = did_you_mean(key, allowed) or " It takes none."
+                raise SpecError(f"{what} {str(self)!r}: unknown option '{key}'.{hint}")
+        return self
+
+    def choice(self, key: str, allowed: Iterable[str], default: str, what: str) -> str:
+        """Return option `key`, which must be one of `allowed`."""
+        value = self.options.get(key, default)
+        names = list(allowed)
+        if value not in names:
+            raise SpecError(f"{what} {str(self)!r}: {key}={value} is not possible.{did_you_mean(value, names)}")
+        return value
+
+    def whole(self, key: str, default: int | None, what: str, least: int = 0) -> int | None:
+        """Return option `key` as a whole number of at least `least`."""
+        value = self.options.get(key)
+        if value is None:
+            return default
+        if not re.fullmatch(r"\d+", value) or int(value) < least:
+            raise SpecError(f"{what} {str(self)!r}: {key} must be a whole number from {least} up, not {value!r}.")
+        return int(value)
+
+
+def _options(tail: str, text: str, what: str) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for part in filter(None, tail.split("&")):
+        key, eq, value = part.partition("=")
+        if not eq or not key or not value:
+            raise SpecError(f"{what} {text!r}: option {part!r} must look like key=value.")
+        if key in options:
+            raise SpecError(f"{what} {text!r}: option '{key}' is given twice.")
+        options[key] = unquote(value)
+    return options
+
+
+def slug(text: str) -> str:
+    """Return `text` as one part of a folder name: letters, digits, dot, dash and underscore."""
+    return _SLUG.sub("_", text).strip("._") or "unnamed"
