@@ -1,51 +1,54 @@
 """Dense retrieval as the paper does it: Contriever, masked mean pooling, dot product, the question as query."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from palate.errors import MissingExtra, ModelError
 from palate.records import Post
 from palate.retrieval.base import search_text
 from palate.spec import Spec
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+from palate.weights import Weights, find_weights
 
 CONTRIEVER = "facebook/contriever-msmarco"
 _KEPT = 20_000
+Vector = NDArray[np.float32]
 
 
 class Dense:
     """Ranks posts by the dot product of mean-pooled token vectors, padding masked, not normalised.
 
     Vectors of texts seen before are kept (up to 20,000), since a user's posts return with every question.
+    Texts longer than the encoder's window are cut at its end, as the encoder was trained.
+
+    Args:
+        model: a folder or hub id.
+        revision: of a hub model.
+        batch: texts encoded at once, sorted by length.
     """
 
     def __init__(self, model: str = CONTRIEVER, revision: str | None = None, batch: int = 32) -> None:
         self.model = model
         self.revision = revision
         self.batch = batch
-        self._encoder: SentenceTransformer | None = None
-        self._vectors: dict[str, np.ndarray] = {}
+        self._vectors: dict[str, Vector] = {}
 
     @classmethod
     def from_spec(cls, spec: Spec, model: str) -> "Dense":
         """Read `dense[/model][@revision][?batch=…]`."""
         spec.only(("batch",), "retriever")
-        batch = spec.whole("batch", 32, "retriever", least=1)
-        found = cls(model or CONTRIEVER, spec.revision, batch or 32)
-        found.revision = found.revision or _resolve(found.model)
-        return found
+        return cls(model or CONTRIEVER, spec.revision, spec.whole("batch", 32, "retriever", least=1) or 32)
 
     @property
     def identity(self) -> Mapping[str, Any]:
         """All that is needed to repeat the ranking."""
         return {
-            "id": Path(self.model).name if Path(self.model).is_dir() else self.model,
-            "revision": self.revision,
+            "id": self._weights.id,
+            "revision": self._weights.revision,
+            "weights": self._weights.digest,
             "pooling": "mean over unmasked tokens",
             "similarity": "dot product",
             "text": "prompt + text",
@@ -53,44 +56,57 @@ class Dense:
 
     def scores(self, item_id: str, question: str, posts: Sequence[Post]) -> Sequence[float]:
         """Return the dot products of question and posts; NaN where a vector is not finite."""
-        texts = [question, *(search_text(p) for p in posts)]
-        vectors = self.encode(texts)
-        return [float(v @ vectors[0]) for v in vectors[1:]]
+        query, *vectors = self.encode([question, *(search_text(p) for p in posts)])
+        return [float(v @ query) for v in vectors]
 
-    def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
+    def encode(self, texts: Sequence[str]) -> list[Vector]:
         """Return one vector a text, float32, in order."""
         new = list(dict.fromkeys(t for t in texts if t not in self._vectors))
-        if new:
-            if len(self._vectors) + len(new) > _KEPT:
-                self._vectors.clear()
-                new = list(dict.fromkeys(texts))
-            found = self._load().encode(new, batch_size=self.batch, show_progress_bar=False, convert_to_numpy=True)
-            self._vectors.update(zip(new, found, strict=True))
+        if len(self._vectors) + len(new) > _KEPT:
+            self._vectors.clear()
+            new = list(dict.fromkeys(texts))
+        new.sort(key=len)
+        for start in range(0, len(new), self.batch):
+            part = new[start : start + self.batch]
+            self._vectors.update(zip(part, self._encoder(part), strict=True))
         return [self._vectors[t] for t in texts]
 
-    def _load(self) -> "SentenceTransformer":
-        if self._encoder is None:
-            self._encoder = _encoder(self.model, self.revision)
-        return self._encoder
+    @cached_property
+    def _weights(self) -> Weights:
+        return find_weights(self.model, self.revision)
+
+    @cached_property
+    def _encoder(self) -> "MeanPooled":
+        return MeanPooled(self._weights)
 
 
-def _resolve(model: str) -> str | None:
-    """Return the commit of a hub model, or a hash of the weights of a local one."""
-    from palate.retrieval.weights import fingerprint
+class MeanPooled:
+    """A transformer whose unmasked token vectors are averaged (Izacard et al. 2022, as released)."""
 
-    return fingerprint(model, None)
+    def __init__(self, weights: Weights) -> None:
+        try:
+            import torch
+            from transformers import AutoModel, AutoTokenizer
+        except ImportError:
+            raise MissingExtra("dense retrieval", "hf") from None
+        self._torch = torch
+        try:
+            self._tokenizer = AutoTokenizer.from_pretrained(weights.folder, trust_remote_code=False)
+            self._model = AutoModel.from_pretrained(weights.folder, trust_remote_code=False, use_safetensors=True)
+        except (OSError, ValueError) as bad:
+            raise ModelError(f"dense retriever '{weights.id}': cannot be loaded: {bad}") from bad
+        self._model = self._model.float().eval().to("cuda" if torch.cuda.is_available() else "cpu")
+        window = getattr(self._model.config, "max_position_embeddings", None) or 512
+        self._window = min(int(self._tokenizer.model_max_length), int(window))
 
-
-def _encoder(model: str, revision: str | None) -> "SentenceTransformer":
-    try:
-        from sentence_transformers import SentenceTransformer
-        from sentence_transformers.models import Pooling, Transformer
-    except ImportError:
-        raise MissingExtra("dense retrieval", "hf") from None
-    safe = {"revision": None if Path(model).is_dir() else revision, "trust_remote_code": False}
-    try:
-        body = Transformer(model, model_args={**safe, "use_safetensors": True}, config_args=safe, tokenizer_args=safe)
-    except (OSError, ValueError) as bad:
-        raise ModelError(f"dense retriever '{model}': cannot be loaded: {bad}") from bad
-    pooling = Pooling(body.get_word_embedding_dimension(), pooling_mode="mean")
-    return SentenceTransformer(modules=[body, pooling])
+    def __call__(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of `texts`, one batch."""
+        torch = self._torch
+        batch = self._tokenizer(
+            list(texts), padding=True, truncation=True, max_length=self._window, return_tensors="pt"
+        ).to(self._model.device)
+        with torch.inference_mode():
+            hidden = self._model(**batch).last_hidden_state.float()
+        mask = batch["attention_mask"].unsqueeze(-1)
+        summed = hidden.masked_fill(mask == 0, 0.0).sum(dim=1)
+        return list((summed / mask.sum(dim=1)).cpu().numpy())

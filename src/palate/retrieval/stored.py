@@ -1,0 +1,89 @@
+"""Rankings made before by `palate retrieve`, used again.
+
+A folder holds `retrieval.json` (what made them) and `rankings.jsonl` (for each item the post ids, best first,
+with their numbers).
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from palate.errors import DataError
+from palate.records import Post
+
+RANKINGS = "rankings.jsonl"
+RECORD = "retrieval.json"
+
+
+class Stored:
+    """Gives posts the numbers they had when they were ranked; posts beyond the stored k come after all others."""
+
+    def __init__(self, folder: Path, record: Mapping[str, Any], scores: Mapping[str, Mapping[str, float]]) -> None:
+        self._folder = folder
+        self._record = record
+        self._scores = scores
+
+    @classmethod
+    def open(cls, folder: str) -> "Stored":
+        """Read a folder that `palate retrieve` wrote.
+
+        Raises:
+            DataError: not such a folder, or unfinished.
+        """
+        path = Path(folder).expanduser()
+        if not (path / RECORD).is_file():
+            raise DataError(f"retriever 'stored/{folder}': no {RECORD} there. Make it: palate retrieve --out {folder}")
+        record = json.loads((path / RECORD).read_text())
+        scores: dict[str, dict[str, float]] = {}
+        with (path / RANKINGS).open(encoding="utf-8") as handle:
+            for line in handle:
+                row = json.loads(line)
+                ranks = range(len(row["posts"]), 0, -1)
+                scores[row["id"]] = dict(zip(row["posts"], map(float, ranks), strict=True))
+        return cls(path, record, scores)
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The retriever that made the rankings, and the depth they are stored to."""
+        return {**self._record["retriever"], "stored_k": self._record["k"]}
+
+    @property
+    def data_digest(self) -> str:
+        """The digest of the data the rankings were made on."""
+        return str(self._record["data_digest"])
+
+    def scores(self, item_id: str, question: str, posts: Sequence[Post]) -> Sequence[float]:
+        """Return the stored places, turned so that higher is better.
+
+        Raises:
+            DataError: an item the folder does not know, as with another user's posts, which were never ranked for it.
+        """
+        found = self._scores.get(item_id)
+        if found is None:
+            raise DataError(f"stored rankings in {self._folder}: none for item '{item_id}'. Rank again: palate retrieve")
+        if not found.keys() & {p.id for p in posts}:
+            raise DataError(
+                f"stored rankings in {self._folder} know none of the posts for item '{item_id}': another user's posts "
+                "were not ranked for it. Use the retriever itself for user=other."
+            )
+        return [found.get(p.id, 0.0) for p in posts]
+
+
+def store_rankings(folder: Path, record: Mapping[str, Any], rankings: Iterable[Mapping[str, Any]]) -> int:
+    """Write rankings and, when all are there, what made them; return how many.
+
+    Args:
+        folder: made if it is not there.
+        record: `retriever`, `k`, `data_digest` and what else should be known.
+        rankings: rows `{"id", "posts", "scores", "cold_start"}`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / RECORD).unlink(missing_ok=True)
+    count = 0
+    with (folder / RANKINGS).open("w", encoding="utf-8") as handle:
+        for row in rankings:
+            handle.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
+            count += 1
+    (folder / RECORD).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return count

@@ -1,0 +1,96 @@
+"""The folder of one run: its name, its record `run.json`, its lock."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from palate.errors import RunError
+from palate.store.rows import dump
+
+RUN, ROWS, METRICS, LOCK = "run.json", "rows.jsonl", "metrics.json", ".lock"
+
+
+def canonical(value: Any) -> str:
+    """Return JSON with sorted keys and no spaces, the form that digests are made of."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest_of(value: Any) -> str:
+    """Return the SHA-256 of the canonical JSON of `value`."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+class RunFolder:
+    """One run on disk. Use as a context manager to hold its lock, which the system frees when the process dies."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = FileLock(path / LOCK, timeout=0)
+
+    def __enter__(self) -> "RunFolder":
+        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            self._lock.acquire()
+        except Timeout:
+            raise RunError(f"{self.path}: another process is working in this folder. Wait for it or stop it.") from None
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._lock.release()
+
+    @property
+    def rows(self) -> Path:
+        """The path of the rows."""
+        return self.path / ROWS
+
+    def record(self) -> dict[str, Any] | None:
+        """Return `run.json`, or None if there is none yet.
+
+        Raises:
+            RunError: it cannot be read.
+        """
+        return self._read(RUN)
+
+    def metrics(self) -> dict[str, Any] | None:
+        """Return `metrics.json`, or None."""
+        return self._read(METRICS)
+
+    def write_record(self, record: Mapping[str, Any]) -> None:
+        """Replace `run.json` in one step."""
+        self._write(RUN, record)
+
+    def write_metrics(self, metrics: Mapping[str, Any]) -> None:
+        """Replace `metrics.json` in one step."""
+        self._write(METRICS, metrics)
+
+    def set_aside(self) -> None:
+        """Rename rows, metrics and record to `old-<n>-…`, so that a fresh start loses nothing."""
+        number = 1 + len(list(self.path.glob(f"old-*-{ROWS}")))
+        for name in (ROWS, METRICS, RUN):
+            with suppress(FileNotFoundError):
+                (self.path / name).rename(self.path / f"old-{number}-{name}")
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        try:
+            found = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except ValueError as bad:
+            raise RunError(f"{self.path / name}: not readable ({bad}). Use --fresh to start anew.") from None
+        if not isinstance(found, dict):
+            raise RunError(f"{self.path / name}: expected an object. Use --fresh to start anew.")
+        return found
+
+    def _write(self, name: str, value: Mapping[str, Any]) -> None:
+        temporary = self.path / f".{name}.new"
+        with temporary.open("w", encoding="utf-8") as handle:
+            handle.write(dump(value, indent=2) + "\n")
+            handle.flush()
+            os.fsync(handle.fileno())
+        temporary.replace(self.path / name)

@@ -1,0 +1,72 @@
+"""From item id and view to a query: fetches what the view reads, from the item or from a donor, and ranks it."""
+
+from dataclasses import dataclass
+
+from palate.data import Dataset
+from palate.errors import PalateError, SpecError
+from palate.records import Item, Post, Query
+from palate.retrieval import Retriever, rank
+from palate.views.look import look
+from palate.views.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class NoContext:
+    """Why a view has nothing to show for an item: its status is `no_context`."""
+
+    reason: str
+
+
+class Looker:
+    """Makes queries of a data set's items; rankings are kept, so that several models share them.
+
+    Args:
+        data: where items, keys and donors come from.
+        retriever: ranks posts; not needed for views that read none.
+    """
+
+    def __init__(self, data: Dataset, retriever: Retriever | None = None) -> None:
+        self._data = data
+        self._retriever = retriever
+        self._ranked: dict[tuple[str, str, int], tuple[int, ...]] = {}
+
+    def query(self, item_id: str, view: View, draw: int = 0) -> Query | NoContext:
+        """Return the query of `item_id` under `view`; draw number `draw` of the donors."""
+        item = self._data.get(item_id)
+        if view.name == "question":
+            return look(item, view)
+        if view.name == "plan":
+            raise SpecError("view 'plan': no planner is given.")
+        return self._history(item, view, draw) if view.name == "history" else self._oracle(item, view, draw)
+
+    def _history(self, item: Item, view: View, draw: int) -> Query | NoContext:
+        if view.user != "other":
+            return look(item, view, posts=self._top(item, item, view.k))
+        donor = self._data.donor(item.id, view.seed, draw)
+        if donor is None:
+            return NoContext(f"no other user of domain '{item.domain}' has posts to lend")
+        return look(item, view, posts=self._top(item, donor, view.k), donors=(donor.id,))
+
+    def _oracle(self, item: Item, view: View, draw: int) -> Query | NoContext:
+        own = self._data.key(item.id)
+        if own is None or not own.aspects:
+            return NoContext("the item has no rubric")
+        if view.user != "other":
+            return look(item, view, key=own)
+        donor = self._data.donor(item.id, view.seed, draw, with_key=True)
+        key = self._data.key(donor.id) if donor else None
+        if donor is None or key is None:
+            return NoContext(f"no other user of domain '{item.domain}' has a rubric to lend")
+        return look(item, view, key=key, donors=(donor.id,))
+
+    def _top(self, item: Item, owner: Item, k: int) -> list[Post]:
+        if not owner.posts:
+            return []
+        if self._retriever is None:
+            raise PalateError("view 'history' needs a retriever.")
+        known = (item.id, owner.id, k)
+        if known not in self._ranked:
+            places = {id(p): n for n, p in enumerate(owner.posts)}
+            found = rank(item.question, owner.posts, self._retriever, k, item_id=item.id)
+            self._ranked[known] = tuple(places[id(p)] for p in found.posts)
+        return [owner.posts[n] for n in self._ranked[known]]

@@ -1,0 +1,80 @@
+"""The view strings: which context, and whose."""
+
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
+
+from palate.errors import SpecError, did_you_mean
+from palate.records import UserOf
+from palate.spec import Spec
+
+ViewName = Literal["question", "history", "plan", "oracle"]
+NAMES: tuple[str, ...] = get_args(ViewName)
+SHORT = {"swapped": "history?user=other"}
+DEFAULT_K = 10
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view: `question`, `history`, `plan` or `oracle`, with the user's own context, another's, or filler.
+
+    `k` posts are shown under `history`. `seed` and `draws` choose the donors of `user=other`; scores are averaged
+    over draws.
+    """
+
+    name: ViewName
+    user: UserOf = "own"
+    k: int = DEFAULT_K
+    seed: int = 0
+    draws: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> "View":
+        """Read a view string such as `question`, `history?user=none`, `swapped` or `oracle`.
+
+        Raises:
+            SpecError: an unknown view, option or value.
+        """
+        head, mark, rest = text.strip().partition("?")
+        if head in SHORT:
+            text = SHORT[head] + ("&" + rest if mark else "")
+        spec = Spec.parse(text, "view")
+        if spec.head not in NAMES or spec.revision:
+            raise SpecError(f"view '{text}': unknown.{did_you_mean(spec.head, [*NAMES, *SHORT])}")
+        name = cast(ViewName, spec.head)
+        spec.only(_options(name, spec.options.get("user")), f"view ({name})")
+        user = cast(UserOf, spec.choice("user", get_args(UserOf), "own", "view"))
+        return cls(
+            name,
+            user,
+            spec.whole("k", DEFAULT_K, "view", least=1) or DEFAULT_K,
+            spec.whole("seed", 0, "view") or 0,
+            spec.whole("draws", 1, "view", least=1) or 1,
+        )
+
+    def __str__(self) -> str:
+        options = [f"user={self.user}"] if self.user != "own" else []
+        options += [f"k={self.k}"] if self.k != DEFAULT_K and self.name == "history" else []
+        options += [f"seed={self.seed}"] if self.seed else []
+        options += [f"draws={self.draws}"] if self.draws > 1 else []
+        return self.name + ("?" + "&".join(options) if options else "")
+
+    @property
+    def label(self) -> str:
+        """The string shown to people: `swapped` for another user's history."""
+        text = str(self)
+        if self.name == "history" and self.user == "other":
+            rest = text.removeprefix("history?user=other").removeprefix("&")
+            return "swapped" + (f"?{rest}" if rest else "")
+        return text
+
+    @property
+    def reads_posts(self) -> bool:
+        """Whether posts are ranked for it."""
+        return self.name == "history"
+
+
+def _options(name: str, user: str | None) -> tuple[str, ...]:
+    if name == "question":
+        return ()
+    donors = ("seed", "draws") if user == "other" else ()
+    return ("user", *donors, *(("k",) if name == "history" else ()))
