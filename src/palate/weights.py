@@ -11,17 +11,22 @@ from palate.errors import MissingExtra, ModelError
 
 ENDINGS = (".safetensors", ".bin")
 _PATTERNS = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.py"]
+_SETTINGS = (".json", ".jinja", ".model", ".txt", ".py")
 _BLOB = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A model on disk: `id` as the user knows it, hub `revision`, content `digest`, `parameters` if countable."""
+    """A model on disk: `id` as the user knows it, hub `revision`, `parameters` if countable.
+
+    `digest` is of the weight files, `settings` of the configuration and tokenizer files beside them.
+    """
 
     id: str
     folder: Path
     revision: str | None
     digest: str
+    settings: str
     parameters: int | None
 
 
@@ -39,11 +44,11 @@ def find_weights(name: str, revision: str | None, *, pickles: bool = False) -> W
     """
     folder = Path(name).expanduser()
     if folder.is_dir():
-        return Weights(folder.resolve().name, folder, None, _digest(folder, name), _parameters(folder))
+        return Weights(folder.resolve().name, folder, None, *_content(folder, name))
     if name.startswith((".", "/", "~")) or name.count("/") != 1:
         raise ModelError(f"no model folder '{name}', and it is not a hub id (owner/name) either.")
     folder = _fetch(name, revision, pickles)
-    return Weights(name, folder, folder.name, _digest(folder, name), _parameters(folder))
+    return Weights(name, folder, folder.name, *_content(folder, name))
 
 
 def _fetch(name: str, revision: str | None, pickles: bool) -> Path:
@@ -59,10 +64,16 @@ def _fetch(name: str, revision: str | None, pickles: bool) -> Path:
         raise ModelError(f"model '{name}': no such folder, and the hub did not give it: {bad}") from bad
 
 
-def _digest(folder: Path, name: str) -> str:
-    found = sorted(p for p in folder.iterdir() if p.suffix in ENDINGS and p.is_file())
-    if not found:
+def _content(folder: Path, name: str) -> tuple[str, str, int | None]:
+    files = sorted(p for p in folder.iterdir() if p.is_file())
+    weights = [p for p in files if p.suffix in ENDINGS]
+    if not weights:
         raise ModelError(f"model '{name}': no weights ({', '.join(ENDINGS)}) in {folder}.")
+    settings = [p for p in files if p.suffix in _SETTINGS]
+    return _digest(weights), _digest(settings), _parameters(folder)
+
+
+def _digest(found: list[Path]) -> str:
     whole = hashlib.sha256()
     for path in found:
         whole.update(f"{path.name}\0{_hash(path)}\0".encode())

@@ -48,10 +48,16 @@ class Stored:
         """The retriever that made the rankings, and the depth they are stored to."""
         return {**self._record["retriever"], "stored_k": self._record["k"]}
 
-    @property
-    def data_digest(self) -> str:
-        """The digest of the data the rankings were made on."""
-        return str(self._record["data_digest"])
+    def check(self, data_digest: str, k: int) -> None:
+        """Make sure that the rankings fit the data and reach to `k`.
+
+        Raises:
+            DataError: they do not.
+        """
+        if self._record["data_digest"] != data_digest:
+            raise DataError(f"stored rankings in {self._folder} were made on other data. Rank again: palate retrieve")
+        if self._record["k"] < k:
+            raise DataError(f"stored rankings in {self._folder} hold {self._record['k']} posts an item, the view shows {k}.")
 
     def scores(self, item_id: str, question: str, posts: Sequence[Post]) -> Sequence[float]:
         """Return the stored places, turned so that higher is better.

@@ -1,0 +1,100 @@
+"""The options of `hf/…` and the figures that can be known before the weights are loaded."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from palate.errors import ModelError
+from palate.spec import Spec
+from palate.weights import Weights, find_weights
+
+KNOWN = (
+    "attn",
+    "batch_tokens",
+    "device",
+    "dtype",
+    "head",
+    "label",
+    "pickle",
+    "remote_code",
+    "room",
+    "template",
+    "window",
+)
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+TEMPLATES = ("chat", "plain", "pair")
+ROOM = 1024
+BATCH_TOKENS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to load and run one classifier. `window` and `room` are in tokens."""
+
+    weights: Weights
+    window: int
+    room: int
+    template: str
+    label: str | None
+    dtype: str
+    attn: str | None
+    device: str | None
+    batch_tokens: int
+    remote_code: bool
+    pickle: bool
+    untrained_head: bool
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> "Options":
+        """Read `hf/<hub id or folder>[@revision][?option=…]`.
+
+        Raises:
+            SpecError: an unknown option or value.
+            ModelError: no such model, or its window cannot be told.
+        """
+        what = "model"
+        spec.only(KNOWN, what)
+        allow = {name: spec.choice(name, ("no", "allow"), "no", what) == "allow" for name in ("pickle", "remote_code")}
+        weights = find_weights(spec.head.partition("/")[2], spec.revision, pickles=allow["pickle"])
+        window = spec.whole("window", None, what, least=8) or _window(weights)
+        room = spec.whole("room", None, what, least=1) or min(ROOM, window // 2)
+        if room >= window:
+            raise ModelError(f"model '{spec}': room={room} leaves no space for a prompt in a window of {window} tokens.")
+        return cls(
+            weights=weights,
+            window=window,
+            room=room,
+            template=spec.choice("template", TEMPLATES, "chat", what),
+            label=spec.options.get("label"),
+            dtype=spec.choice("dtype", DTYPES, "auto", what),
+            attn=spec.options.get("attn"),
+            device=spec.options.get("device"),
+            batch_tokens=spec.whole("batch_tokens", BATCH_TOKENS, what, least=1) or BATCH_TOKENS,
+            remote_code=allow["remote_code"],
+            pickle=allow["pickle"],
+            untrained_head=spec.choice("head", ("trained", "untrained"), "trained", what) == "untrained",
+        )
+
+
+def _window(weights: Weights) -> int:
+    """Return the tokens the model can hold: the smaller of what its configuration and its tokenizer say."""
+    config = _json(weights, "config.json")
+    text = config.get("text_config", config)
+    names = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")
+    sizes = [text.get(n) for n in names] + [_json(weights, "tokenizer_config.json").get("model_max_length")]
+    found = [int(s) for s in sizes if isinstance(s, int | float) and 8 <= s < 1e9]
+    if not found:
+        raise ModelError(f"model '{weights.id}': its configuration names no window. Give it in tokens: ?window=4096")
+    return min(found)
+
+
+def _json(weights: Weights, name: str) -> dict[str, Any]:
+    try:
+        found = json.loads((weights.folder / name).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if name == "config.json":
+            raise ModelError(f"model '{weights.id}': no config.json in {weights.folder}.") from None
+        return {}
+    except ValueError as bad:
+        raise ModelError(f"model '{weights.id}': {name} is not readable ({bad}).") from None
+    return found if isinstance(found, dict) else {}
