@@ -82,15 +82,23 @@ def mean_interval(outcomes: Sequence[str | None], users: Sequence[Hashable] | No
     return Result(counts, bootstrap_mean(values, scored, "items", seed))
 
 
-def by_group(outcomes: Sequence[str | None], groups: Sequence[str], users: Sequence[Hashable] | None) -> dict[str, Result]:
-    """Return a result for each group, in order of first appearance."""
+def by_group(
+    outcomes: Sequence[str | None],
+    groups: Sequence[str],
+    users: Sequence[Hashable] | None,
+    *,
+    intervals: bool = True,
+) -> dict[str, Result]:
+    """Return a result for each group, in order of first appearance; without `intervals`, tallies only."""
     places: dict[str, list[int]] = {}
     for k, name in enumerate(groups):
         places.setdefault(name, []).append(k)
-    return {
-        name: mean_interval([outcomes[k] for k in ks], [users[k] for k in ks] if users is not None else None)
-        for name, ks in places.items()
-    }
+    found: dict[str, Result] = {}
+    for name, ks in places.items():
+        own = [outcomes[k] for k in ks]
+        of = [users[k] for k in ks] if users is not None else None
+        found[name] = mean_interval(own, of) if intervals else Result(tally(own), None)
+    return found
 
 
 def macro_mean(values: Sequence[float | None]) -> float | None:
