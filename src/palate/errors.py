@@ -30,7 +30,9 @@ class MissingExtra(PalateError):
     """An optional part that is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs the extra '{extra}', which is not installed.\nInstall it: pip install 'palate[{extra}]'")
+        super().__init__(
+            f"{what} needs the extra '{extra}', which is not installed.\nInstall it: pip install 'palate[{extra}]'"
+        )
 
 
 class ModelError(PalateError):

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from palate.data.index import Entry
 
@@ -55,8 +56,8 @@ class Donors:
         return next((e.user_id for e in self._by_domain.get(entry.domain, []) if e.id == entry.twin), None)
 
 
-def _sizes(entries: list[Entry]) -> np.ndarray:
-    return np.log1p(np.array([[e.posts, e.chars] for e in entries], dtype=float))
+def _sizes(entries: list[Entry]) -> NDArray[np.float64]:
+    return np.asarray(np.log1p(np.array([[e.posts, e.chars] for e in entries], dtype=float)))
 
 
 def _order(seed: int, item_id: str, donor_id: str) -> bytes:

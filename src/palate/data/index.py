@@ -110,7 +110,14 @@ def _lines(part: Part, digest: Any) -> Iterator[Line]:
 
 
 def _read_line(
-    index: Index, part: Part, number: int, line: Line, split: str, kinds: dict[str, tuple[str, str]], *, many: bool
+    index: Index,
+    part: Part,
+    number: int,
+    line: Line,
+    split: str,
+    kinds: dict[str, tuple[str, str]],
+    *,
+    many: bool,
 ) -> None:
     where = f"{part.unit} {line.number}"
     try:
@@ -200,7 +207,9 @@ def _check_twins(index: Index, source: Source) -> None:
             index.problems.add(entry.line, f"twin: {entry.twin!r} does not name {entry.id!r} as its twin", label)
         elif other.prints != (entry.prints[0], entry.prints[2], entry.prints[1]):
             index.problems.add(
-                entry.line, f"twin: {entry.twin!r} must have the same question and the same answers, swapped", label
+                entry.line,
+                f"twin: {entry.twin!r} must have the same question and the same answers, swapped",
+                label,
             )
         elif other.user_id == entry.user_id:
             index.problems.add(entry.line, f"twin: {entry.twin!r} belongs to the same user", label)

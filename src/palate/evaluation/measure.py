@@ -101,7 +101,9 @@ def _domains(domains: Mapping[str, Result]) -> dict[str, Any]:
     }
 
 
-def _users(outcomes: Sequence[str | None], users: Sequence[str | None] | None, reasons: dict[str, str]) -> dict[str, Any]:
+def _users(
+    outcomes: Sequence[str | None], users: Sequence[str | None] | None, reasons: dict[str, str]
+) -> dict[str, Any]:
     if users is None:
         reasons["users"] = reasons["by_user"] = "no user ids"
         return {"by_user": {}, "users": None}

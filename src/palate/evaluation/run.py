@@ -55,7 +55,12 @@ class Job:
             "view": str(view),
             "k": view.k if view.reads_posts else None,
             "seed": view.seed if view.user == "other" else None,
-            "data": {"name": data.name, "digest": data.digest, "revision": data.revision, "skipped": data.skipped},
+            "data": {
+                "name": data.name,
+                "digest": data.digest,
+                "revision": data.revision,
+                "skipped": data.skipped,
+            },
             "retriever": dict(self.retriever) if self.retriever else None,
             "prompts": PROMPT_DIGESTS if view.name != "question" else {},
         }
@@ -69,7 +74,13 @@ class Job:
 
 
 def run_job(
-    job: Job, out: Path, ids: Sequence[str], by: Sequence[str], retry: Collection[str], fresh: bool, seen: Seen | None
+    job: Job,
+    out: Path,
+    ids: Sequence[str],
+    by: Sequence[str],
+    retry: Collection[str],
+    fresh: bool,
+    seen: Seen | None,
 ) -> RunFolder:
     """Do what is missing of a run and write its record and metrics; return its folder.
 

@@ -1,6 +1,16 @@
 """Pure functions of numbers: accuracy, intervals, paired differences. They know no records, files or models."""
 
-from palate.metrics.accuracy import CREDIT, Result, Tally, both_right, by_group, macro_mean, mean_interval, spread, tally
+from palate.metrics.accuracy import (
+    CREDIT,
+    Result,
+    Tally,
+    both_right,
+    by_group,
+    macro_mean,
+    mean_interval,
+    spread,
+    tally,
+)
 from palate.metrics.intervals import Interval, bootstrap_mean, wilson
 from palate.metrics.paired import Difference, difference, sign_flip
 

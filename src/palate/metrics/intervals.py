@@ -40,8 +40,8 @@ def cluster_sums(values: Sequence[float], clusters: Sequence[object]) -> tuple[A
     """Return the sum of the values and the number of them in each cluster, in order of first appearance."""
     order: dict[object, int] = {}
     codes = np.array([order.setdefault(c, len(order)) for c in clusters], dtype=np.intp)
-    sums = np.bincount(codes, weights=np.asarray(values, dtype=float), minlength=len(order))
-    return sums, np.bincount(codes, minlength=len(order)).astype(float)
+    sums: Array = np.bincount(codes, weights=np.asarray(values, dtype=float)).astype(float)
+    return sums, np.bincount(codes).astype(float)
 
 
 def resampled_means(sums: Array, counts: Array, seed: int, resamples: int = RESAMPLES) -> Array:

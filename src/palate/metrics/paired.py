@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from palate.metrics.intervals import cluster_sums, percentiles, resampled_means
+from palate.metrics.intervals import cluster_sums, percentiles, resampled_means, wilson
 
 EXACT_UP_TO = 14
 FLIPS = 10_000
@@ -32,7 +32,11 @@ class Difference:
 
 
 def difference(
-    first: Sequence[float | None], second: Sequence[float | None], clusters: Sequence[Hashable], unit: str, seed: int = 0
+    first: Sequence[float | None],
+    second: Sequence[float | None],
+    clusters: Sequence[Hashable],
+    unit: str,
+    seed: int = 0,
 ) -> Difference:
     """Compare two lists of credits (1 correct, ½ tie, 0 wrong, None not scored), joined by position.
 
@@ -42,6 +46,9 @@ def difference(
         clusters: what is resampled and flipped as a whole: the user of each item.
         unit: the name of the clusters in the method.
         seed: of resampling and of Monte Carlo flips.
+
+    Where all clusters differ by one and the same amount a bootstrap has no spread; then the interval reaches as far as
+    Wilson's for 0 of as many clusters.
     """
     rows = list(zip(first, second, clusters, strict=True))
     both = [(a - b, c) for a, b, c in rows if a is not None and b is not None]
@@ -55,10 +62,14 @@ def difference(
     value = float(sums.sum() / counts.sum())
     if len(sums) < 2:
         return Difference(len(rows), len(both), value, None, None, f"one of {unit}: no interval", bounds)
-    low, high = percentiles(resampled_means(sums, counts, seed), len(sums))
     p, how = sign_flip(sums, seed)
-    method = f"paired bootstrap over {unit}; {how} sign-flip test"
-    return Difference(len(rows), len(both), value, (low, high), p, method, bounds)
+    if np.ptp(sums / counts) < 1e-12:
+        edge = wilson(0, len(sums)).high
+        interval, name = (max(-1.0, value - edge), min(1.0, value + edge)), f"wilson over {unit} (all alike)"
+    else:
+        interval = percentiles(resampled_means(sums, counts, seed), len(sums))
+        name = f"paired bootstrap over {unit}"
+    return Difference(len(rows), len(both), value, interval, p, f"{name}; {how} sign-flip test", bounds)
 
 
 def sign_flip(sums: NDArray[np.float64] | Sequence[float], seed: int = 0) -> tuple[float, str]:

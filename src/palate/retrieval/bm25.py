@@ -51,7 +51,14 @@ class Bm25:
     @property
     def identity(self) -> Mapping[str, Any]:
         """Form and constants."""
-        return {"id": "bm25", "similarity": "bm25 lucene", "k1": K1, "b": B, "stop_words": "en", "text": "prompt + text"}
+        return {
+            "id": "bm25",
+            "similarity": "bm25 lucene",
+            "k1": K1,
+            "b": B,
+            "stop_words": "en",
+            "text": "prompt + text",
+        }
 
     def scores(self, item_id: str, question: str, posts: Sequence[Post]) -> Sequence[float]:
         """Return the BM25 scores of `posts`."""

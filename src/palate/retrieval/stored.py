@@ -5,7 +5,7 @@ with their numbers).
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,9 @@ class Stored:
         if self._record["data_digest"] != data_digest:
             raise DataError(f"stored rankings in {self._folder} were made on other data. Rank again: palate retrieve")
         if self._record["k"] < k:
-            raise DataError(f"stored rankings in {self._folder} hold {self._record['k']} posts an item, the view shows {k}.")
+            raise DataError(
+                f"stored rankings in {self._folder} hold {self._record['k']} posts an item, the view shows {k}."
+            )
 
     def scores(self, item_id: str, question: str, posts: Sequence[Post]) -> Sequence[float]:
         """Return the stored places, turned so that higher is better.
@@ -67,7 +69,9 @@ class Stored:
         """
         found = self._scores.get(item_id)
         if found is None:
-            raise DataError(f"stored rankings in {self._folder}: none for item '{item_id}'. Rank again: palate retrieve")
+            raise DataError(
+                f"stored rankings in {self._folder}: none for item '{item_id}'. Rank again: palate retrieve"
+            )
         if not found.keys() & {p.id for p in posts}:
             raise DataError(
                 f"stored rankings in {self._folder} know none of the posts for item '{item_id}': another user's posts "
@@ -76,20 +80,21 @@ class Stored:
         return [found.get(p.id, 0.0) for p in posts]
 
 
-def store_rankings(folder: Path, record: Mapping[str, Any], rankings: Iterable[Mapping[str, Any]]) -> int:
-    """Write rankings and, when all are there, what made them; return how many.
+def store_rankings(
+    folder: Path, rankings: Iterable[Mapping[str, Any]], record: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """Write rankings and, when all are there, what made them; return the latter.
 
     Args:
         folder: made if it is not there.
-        record: `retriever`, `k`, `data_digest` and what else should be known.
         rankings: rows `{"id", "posts", "scores", "cold_start"}`.
+        record: gives `retriever`, `k`, `data_digest` and what else should be known, asked for at the end.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RECORD).unlink(missing_ok=True)
-    count = 0
     with (folder / RANKINGS).open("w", encoding="utf-8") as handle:
         for row in rankings:
             handle.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
-            count += 1
-    (folder / RECORD).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    return count
+    found = record()
+    (folder / RECORD).write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return found

@@ -61,7 +61,9 @@ def make_baseline(spec: Spec, data: PairSource | None) -> Scorer:
         return Baseline(spec.head, lambda q, a: _random(seed, q, a), {"seed": seed})
     if name == "style":
         if data is None or not data.has_pairs:
-            raise PalateError("builtin/style learns from the data's own pairs, so it needs data with chosen and rejected.")
+            raise PalateError(
+                "builtin/style learns from the data's own pairs, so it needs data with chosen and rejected."
+            )
         model = StyleModel(data)
         return Baseline(spec.head, lambda q, a: model.score(q.item_id, a.text), model.identity)
     return Baseline(spec.head, _length if name == "length" else _lexical, {})

@@ -93,14 +93,15 @@ def fit_bradley_terry(gaps: Array) -> Array:
     """
     from sklearn.linear_model import LogisticRegression
 
-    scale = np.sqrt(np.mean(gaps**2, axis=0)) if len(gaps) else np.zeros(gaps.shape[-1])
-    scale = np.where(scale > 0, scale, 1.0)
     if len(gaps) == 0:
         return np.zeros(len(FEATURES))
+    spread = np.sqrt(np.mean(gaps**2, axis=0))
+    scale: Array = np.where(spread > 0, spread, 1.0)
     x = gaps / scale
     both, labels = np.vstack([x, -x]), np.repeat([1, 0], len(x))
     model = LogisticRegression(C=C, fit_intercept=False, max_iter=1000).fit(both, labels)
-    return np.asarray(model.coef_[0], dtype=float) / scale
+    weights: Array = np.asarray(model.coef_[0], dtype=float) / scale
+    return weights
 
 
 def components(data: Dataset) -> dict[str, str]:

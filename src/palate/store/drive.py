@@ -27,7 +27,10 @@ def _again(row: Row | None, tries: int, retry: Collection[str]) -> bool:
 
 
 def drive(
-    log: RowLog, todo: Sequence[str], step: Callable[[Sequence[str]], Iterable[Row]], seen: Callable[[Row], None]
+    log: RowLog,
+    todo: Sequence[str],
+    step: Callable[[Sequence[str]], Iterable[Row]],
+    seen: Callable[[Row], None],
 ) -> None:
     """Append what `step` yields for `todo`, one row at a time; this is the only writer.
 

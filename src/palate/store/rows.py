@@ -61,7 +61,9 @@ class RowLog:
             row = _row(raw)
             if row is None or not ended:
                 if good + len(raw) + int(ended) < self.path.stat().st_size:
-                    raise RunError(f"{self.path}, line {number}: not a row. The file is damaged; use --fresh to start anew.")
+                    raise RunError(
+                        f"{self.path}, line {number}: not a row. The file is damaged; use --fresh to start anew."
+                    )
                 break
             self._keep(row)
             good += len(raw) + 1

@@ -68,7 +68,11 @@ def filler(length: int, start: int) -> str:
 
 
 def _context(
-    view: View, posts: Sequence[Post] | None, plan: Sequence[str] | None, key: Key | None, donors: tuple[str, ...]
+    view: View,
+    posts: Sequence[Post] | None,
+    plan: Sequence[str] | None,
+    key: Key | None,
+    donors: tuple[str, ...],
 ) -> Context | None:
     if posts is not None:
         return _filled(Context("posts", view.user, tuple(Block(p.id, post_text(p)) for p in posts), donors))
@@ -96,7 +100,11 @@ def post_text(post: Post) -> str:
 
 
 def _aspect(aspect: str, reason: str, evidence: str) -> str:
-    parts = [aspect.rstrip("."), *([reason] if reason else []), *([f"In their words: {evidence}"] if evidence else [])]
+    parts = [
+        aspect.rstrip("."),
+        *([reason] if reason else []),
+        *([f"In their words: {evidence}"] if evidence else []),
+    ]
     return ". ".join(p.rstrip(".") for p in parts) + "."
 
 

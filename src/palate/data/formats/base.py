@@ -8,7 +8,14 @@ from pydantic_core import PydanticCustomError
 
 from palate.records import Answer, AnswerRole, Item, Key, Message, Role
 
-_ROLES: dict[str, Role] = {"user": "user", "human": "user", "assistant": "assistant", "model": "assistant", "gpt": "assistant", "system": "system"}
+_ROLES: dict[str, Role] = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "model": "assistant",
+    "gpt": "assistant",
+    "system": "system",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,9 @@ class Options:
         window = spec.whole("window", None, what, least=8) or _window(weights)
         room = spec.whole("room", None, what, least=1) or min(ROOM, window // 2)
         if room >= window:
-            raise ModelError(f"model '{spec}': room={room} leaves no space for a prompt in a window of {window} tokens.")
+            raise ModelError(
+                f"model '{spec}': room={room} leaves no space for a prompt in a window of {window} tokens."
+            )
         return cls(
             weights=weights,
             window=window,

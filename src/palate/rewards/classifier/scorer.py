@@ -19,7 +19,10 @@ from palate.views import Budget
 LOOKAHEAD = 32
 TOLERANCE = {"float32": 1e-4}
 COARSE = 5e-2
-_CHECK = ("Yes.", "Take the early train, then walk along the river until you see the second bridge on your left.")
+_CHECK = (
+    "Yes.",
+    "Take the early train, then walk along the river until you see the second bridge on your left.",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,173 @@
+"""`palate eval`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from palate.cli.output import figures, interval, points, print_json, print_table, progress_bar, share
+
+if TYPE_CHECKING:
+    from palate.evaluation import Evaluation, Run
+
+GROUP = [("group", "left"), ("n", "right"), ("coverage", "right"), ("accuracy", "right"), ("95 %", "right")]
+
+
+def command(
+    data: str = typer.Option("sample", help="sample, a .jsonl/.json/.parquet file, a folder, or hub:<id>@rev."),
+    model: list[str] = typer.Option(
+        ..., help="builtin/random|length|lexical|style or hf/<folder or hub id>. Repeatable."
+    ),
+    view: list[str] = typer.Option(
+        ["question", "history"], help="question, history, swapped, oracle; ?user=own|other|none. Repeatable."
+    ),
+    out: Path = typer.Option(Path("runs"), help="Folder for the run folders."),
+    retriever: str | None = typer.Option(None, help="bm25 (default), recency, dense[/model], stored/<folder>."),
+    protocol: str = typer.Option("palate", help="palate, or paper: Contriever, k = 10, strict accuracy."),
+    limit: int | None = typer.Option(None, help="Only the first N items; raising it extends the run."),
+    by: list[str] = typer.Option([], help="A column to split the figures by. Repeatable."),
+    retry: list[str] = typer.Option([], help="A status to try again besides error. Repeatable."),
+    fresh: bool = typer.Option(False, "--fresh", help="Start anew; old rows are kept aside."),
+    min_coverage: float = typer.Option(0.0, help="Leave with code 1 if a run scored a smaller share."),
+    json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
+) -> None:
+    """Evaluate reward models on personal preferences, one run folder per model and view."""
+    from palate.evaluation import evaluate
+
+    with progress_bar() as seen:
+        result = evaluate(
+            data, model, view, out, retriever=retriever, protocol=protocol, limit=limit, by=by, retry=retry,
+            fresh=fresh, seen=seen,
+        )  # fmt: skip
+    if json:
+        print_json(as_json(result))
+    else:
+        _print(result, protocol, out)
+    thin = [f"{r.model} {r.view}: {share(r.metrics['coverage'])}" for r in result if _under(r, min_coverage)]
+    if thin:
+        typer.echo(f"coverage under {share(min_coverage)}: {'; '.join(thin)}", err=True)
+        raise typer.Exit(1)
+
+
+def as_json(result: "Evaluation") -> dict[str, Any]:
+    """Return an evaluation as one JSON object."""
+    return {
+        "data": {"name": result.data.name, "digest": result.data.digest, "notes": list(result.data.notes)},
+        "runs": [
+            {
+                "model": r.model,
+                "view": r.view,
+                "probe": r.probe,
+                "folder": str(r.folder),
+                "metrics": r.metrics,
+            }
+            for r in result
+        ],
+        "contrasts": [c.as_dict() for c in result.contrasts],
+    }
+
+
+def _under(run: "Run", least: float) -> bool:
+    return (run.metrics["coverage"] or 0.0) < least
+
+
+def _print(result: "Evaluation", protocol: str, out: Path) -> None:
+    from palate.evaluation.protocol import find_protocol
+
+    strict = find_protocol(protocol).headline == "strict_accuracy"
+    _main_table(result, strict)
+    _views_table(result)
+    _models_table(result)
+    for column in dict.fromkeys(c for run in result for c in run.metrics["by"]):
+        _group_table(result, f"By {column}", lambda m, c=column: m["by"][c])
+    if any(len(run.metrics["by_history_size"]) > 1 for run in result):
+        _group_table(result, "By number of posts in the user's history", lambda m: m["by_history_size"])
+    _notes(result)
+    typer.echo(f"Run folders: {out}/")
+
+
+def _main_table(result: "Evaluation", strict: bool) -> None:
+    twins = any(r.metrics["both_right"] is not None for r in result)
+    spread = any(r.metrics["users"] for r in result)
+    columns = [
+        ("model", "left"),
+        ("view", "left"),
+        ("n", "right"),
+        ("coverage", "right"),
+        ("accuracy", "right"),
+    ]
+    columns += [("95 %", "right")]
+    columns += [("strict", "right"), ("macro strict", "right")] if strict else [("ties", "right")]
+    columns += [("both right", "right")] if twins else []
+    columns += [("users' quartiles", "right")] if spread else []
+    rows = []
+    for run in result:
+        m = run.metrics
+        row = [run.model + (" *" if run.probe else ""), run.view, *figures(m)]
+        row += [share(m["strict_accuracy"]), share(m["macro_strict_accuracy"])] if strict else [str(m["ties"])]
+        row += [share(m["both_right"])] if twins else []
+        row += [_quartiles(m["users"])] if spread else []
+        rows.append(row)
+    print_table(f"{result.data.name}: {len(result.data)} items", columns, rows)
+
+
+def _quartiles(users: dict[str, Any] | None) -> str:
+    return interval([users["q1"], users["q3"]]) if users else "–"
+
+
+def _views_table(result: "Evaluation") -> None:
+    names = {"lift": "lift", "swap_drop": "swap drop", "gain": "over question"}
+    rows = [
+        [names[c.kind], c.first, c.second, str(c.difference.common), *_difference(c.difference)]
+        for c in result.contrasts
+        if c.kind in names
+    ]
+    if rows:
+        columns = [("what reading adds", "left"), ("with", "left"), ("minus", "left"), ("common", "right")]
+        print_table("Points of accuracy, same items", columns + DIFFERENCE, rows)
+
+
+DIFFERENCE = [("points", "right"), ("95 %", "right"), ("p", "right"), ("bounds", "right")]
+
+
+def _models_table(result: "Evaluation") -> None:
+    found = [c for c in result.contrasts if c.kind == "model"]
+    rows = [[c.first, c.second, str(c.difference.common), *_difference(c.difference)] for c in found]
+    if rows and len(rows) <= 12:
+        columns = [("model", "left"), ("minus", "left"), ("common", "right")]
+        print_table("Models compared, points of accuracy", columns + DIFFERENCE, rows)
+    elif rows:
+        typer.echo(f"{len(rows)} comparisons of models are in the output of --json.\n")
+
+
+def _difference(d: Any) -> list[str]:
+    p = "–" if d.p is None else f"{d.p:.3f}" if d.p >= 0.001 else "<0.001"
+    bounds = interval(d.bounds, signed=True) if d.common < d.n else ""
+    return [points(d.value), interval(d.ci95, signed=True), p, bounds]
+
+
+def _group_table(result: "Evaluation", title: str, groups: Any) -> None:
+    rows = [
+        [run.model, run.view, name, *figures(found)] for run in result for name, found in groups(run.metrics).items()
+    ]
+    print_table(title, [("model", "left"), ("view", "left"), *GROUP], rows)
+
+
+def _notes(result: "Evaluation") -> None:
+    first = result.runs[0].metrics
+    lines = list(result.data.notes)
+    if first["cold_start"]:
+        lines.append(f"cold start: {first['cold_start']} of {first['n']} items have an empty history; they are scored")
+    lines += [f"{r.model} {r.view}: {_failures(r)}" for r in result if _failures(r)]
+    dropped = [r for r in result if r.metrics["dropped_posts"]["items"]]
+    lines += [
+        f"{r.model} {r.view}: posts dropped to fit in {r.metrics['dropped_posts']['items']} items" for r in dropped
+    ]
+    if any(r.probe for r in result):
+        lines.append("* a probe: shows what a surface feature alone achieves; not a reward model")
+    for line in lines:
+        typer.echo(f"  {line}")
+
+
+def _failures(run: "Run") -> str:
+    return ", ".join(f"{n} {status}" for status, n in run.metrics["status"].items() if status != "ok")

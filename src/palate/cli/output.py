@@ -1,0 +1,100 @@
+"""What commands print: tables and JSON on standard output, progress on standard error."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from palate.evaluation import Progress
+
+
+def print_json(value: Any) -> None:
+    """Print strict JSON."""
+    typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2))
+
+
+def share(value: float | None) -> str:
+    """Return a share as `71.9 %`, a missing one as a dash."""
+    return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def points(value: float | None) -> str:
+    """Return a difference of shares as `+3.2`, in percentage points."""
+    return "–" if value is None else f"{100 * value:+.1f}"
+
+
+def interval(ci: Sequence[float] | None, *, signed: bool = False) -> str:
+    """Return an interval as `67.6 – 76.5`."""
+    if ci is None:
+        return "–"
+    low, high = (f"{100 * v:+.1f}" if signed else f"{100 * v:.1f}" for v in ci)
+    return f"{low} – {high}" if not signed else f"{low} … {high}"
+
+
+def print_table(title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; `columns` are names and `left` or `right`. Narrow terminals wrap, nothing is cut."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name, side in columns:
+        wide = side == "left"
+        table.add_column(name, justify="left" if wide else "right", overflow="fold", no_wrap=not wide)
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False, markup=False).print(table)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[["Progress"], None]]:
+    """Show how far each run is on standard error, with rate and time left; lines instead where it is not a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _lines
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Bars(*columns, console=console, transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def seen(now: "Progress") -> None:
+            if now.run not in tasks:
+                tasks[now.run] = bars.add_task(_short(now.run), total=now.total - now.before, rate="")
+            task = bars.tasks[bars.task_ids.index(tasks[now.run])]
+            rate = f"{task.speed:.1f}/s" if task.speed else ""
+            bars.update(tasks[now.run], completed=now.done - now.before, rate=rate)
+            if now.done == now.total:
+                bars.update(tasks[now.run], visible=False)
+
+        yield seen
+
+
+def _lines(now: "Progress") -> None:
+    step = max(1, now.total // 4)
+    if now.done == now.before and now.before < now.total:
+        again = f", {now.before} done before" if now.before else ""
+        typer.echo(f"{now.run}: {now.total} items{again}", err=True)
+    elif now.done > now.before and now.total >= 200 and now.done % step == 0:
+        typer.echo(f"{now.run}: {now.done}/{now.total}", err=True)
+
+
+def _short(name: str) -> str:
+    return name.rpartition("--")[0]
+
+
+def figures(found: Mapping[str, Any]) -> list[str]:
+    """Return the cells n, coverage, accuracy, interval of a group's figures."""
+    return [str(found["n"]), share(found["coverage"]), share(found["accuracy"]), interval(found["ci95"])]
