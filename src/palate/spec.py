@@ -87,3 +87,10 @@ def _options(tail: str, text: str, what: str) -> dict[str, str]:
 def slug(text: str) -> str:
     """Return `text` as one part of a folder name: letters, digits, dot, dash and underscore."""
     return _SLUG.sub("_", text).strip("._") or "unnamed"
+
+
+def short_model(head: str) -> str:
+    """Return a model's name for people: family and hub id, or family and the last part of a folder's path."""
+    family, _, rest = head.partition("?")[0].partition("/")
+    is_path = rest.startswith(("/", ".", "~")) or rest.count("/") > 1
+    return f"{family}/{rest.rstrip('/').rpartition('/')[2]}" if is_path else f"{family}/{rest}"

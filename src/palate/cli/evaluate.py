@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from palate.cli.output import figures, interval, points, print_json, print_table, progress_bar, share
+from palate.cli.output import cell, figures, interval, points, print_json, print_table, progress_bar, share
 
 if TYPE_CHECKING:
     from palate.evaluation import Evaluation, Run
-
-GROUP = [("group", "left"), ("n", "right"), ("coverage", "right"), ("accuracy", "right"), ("95 %", "right")]
 
 
 def command(
@@ -74,83 +72,85 @@ def _under(run: "Run", least: float) -> bool:
 def _print(result: "Evaluation", protocol: str, out: Path) -> None:
     from palate.evaluation.protocol import find_protocol
 
-    strict = find_protocol(protocol).headline == "strict_accuracy"
-    _main_table(result, strict)
+    _main_table(result, find_protocol(protocol).headline == "strict_accuracy")
     _views_table(result)
     _models_table(result)
-    for column in dict.fromkeys(c for run in result for c in run.metrics["by"]):
-        _group_table(result, f"By {column}", lambda m, c=column: m["by"][c])
-    if any(len(run.metrics["by_history_size"]) > 1 for run in result):
-        _group_table(result, "By number of posts in the user's history", lambda m: m["by_history_size"])
+    for column in result.runs[0].metrics["by"]:
+        _group_tables(result, f"by {column}", lambda m, c=column: m["by"][c])
+    if len(result.runs[0].metrics["by_history_size"]) > 1:
+        _group_tables(result, "by number of posts in the history", lambda m: m["by_history_size"])
     _notes(result)
     typer.echo(f"Run folders: {out}/")
 
 
 def _main_table(result: "Evaluation", strict: bool) -> None:
     twins = any(r.metrics["both_right"] is not None for r in result)
-    spread = any(r.metrics["users"] for r in result)
-    columns = [
-        ("model", "left"),
-        ("view", "left"),
-        ("n", "right"),
-        ("coverage", "right"),
-        ("accuracy", "right"),
-    ]
+    columns = [("model", "left"), ("view", "left"), ("n", "right"), ("coverage", "right"), ("accuracy", "right")]
     columns += [("95 %", "right")]
     columns += [("strict", "right"), ("macro strict", "right")] if strict else [("ties", "right")]
     columns += [("both right", "right")] if twins else []
-    columns += [("users' quartiles", "right")] if spread else []
     rows = []
     for run in result:
         m = run.metrics
-        row = [run.model + (" *" if run.probe else ""), run.view, *figures(m)]
+        row = [_name(run.model, run.probe), run.view, *figures(m)]
         row += [share(m["strict_accuracy"]), share(m["macro_strict_accuracy"])] if strict else [str(m["ties"])]
-        row += [share(m["both_right"])] if twins else []
-        row += [_quartiles(m["users"])] if spread else []
-        rows.append(row)
-    print_table(f"{result.data.name}: {len(result.data)} items", columns, rows)
+        rows.append(row + ([share(m["both_right"])] if twins else []))
+    print_table(f"{result.data.name}: {result.runs[0].metrics['n']} of {len(result.data)} items", columns, rows)
 
 
-def _quartiles(users: dict[str, Any] | None) -> str:
-    return interval([users["q1"], users["q3"]]) if users else "–"
+def _name(model: str, probe: bool = False) -> str:
+    from palate.spec import short_model
+
+    return short_model(model) + ("*" if probe else "")
 
 
 def _views_table(result: "Evaluation") -> None:
     names = {"lift": "lift", "swap_drop": "swap drop", "gain": "over question"}
-    rows = [
-        [names[c.kind], c.first, c.second, str(c.difference.common), *_difference(c.difference)]
-        for c in result.contrasts
-        if c.kind in names
-    ]
+    rows = []
+    for c in result.contrasts:
+        if c.kind in names:
+            model, _, view = c.first.rpartition(" ")
+            rows.append([names[c.kind], _name(model), f"{view} - {c.second}", *_difference(c.difference)])
     if rows:
-        columns = [("what reading adds", "left"), ("with", "left"), ("minus", "left"), ("common", "right")]
-        print_table("Points of accuracy, same items", columns + DIFFERENCE, rows)
+        columns = [("what reading adds", "left"), ("model", "left"), ("views", "left")]
+        print_table("Points of accuracy on the same items", columns + DIFFERENCE, rows)
 
 
-DIFFERENCE = [("points", "right"), ("95 %", "right"), ("p", "right"), ("bounds", "right")]
+DIFFERENCE = [("common", "right"), ("points", "right"), ("95 %", "right"), ("p", "right"), ("bounds", "right")]
 
 
 def _models_table(result: "Evaluation") -> None:
-    found = [c for c in result.contrasts if c.kind == "model"]
-    rows = [[c.first, c.second, str(c.difference.common), *_difference(c.difference)] for c in found]
-    if rows and len(rows) <= 12:
-        columns = [("model", "left"), ("minus", "left"), ("common", "right")]
-        print_table("Models compared, points of accuracy", columns + DIFFERENCE, rows)
-    elif rows:
+    controls = ("user=none", "swapped", "user=other")
+    rows = []
+    for c in result.contrasts:
+        if c.kind == "model" and not any(mark in c.first for mark in controls):
+            first, _, view = c.first.rpartition(" ")
+            second = c.second.rpartition(" ")[0]
+            rows.append([f"{_name(first)} - {_name(second)}", view, *_difference(c.difference)])
+    if len(rows) > 12:
         typer.echo(f"{len(rows)} comparisons of models are in the output of --json.\n")
+    elif rows:
+        print_table("Models compared on the same items", [("models", "left"), ("view", "left"), *DIFFERENCE], rows)
 
 
 def _difference(d: Any) -> list[str]:
     p = "–" if d.p is None else f"{d.p:.3f}" if d.p >= 0.001 else "<0.001"
     bounds = interval(d.bounds, signed=True) if d.common < d.n else ""
-    return [points(d.value), interval(d.ci95, signed=True), p, bounds]
+    return [str(d.common), points(d.value), interval(d.ci95, signed=True), p, bounds]
 
 
-def _group_table(result: "Evaluation", title: str, groups: Any) -> None:
-    rows = [
-        [run.model, run.view, name, *figures(found)] for run in result for name, found in groups(run.metrics).items()
-    ]
-    print_table(title, [("model", "left"), ("view", "left"), *GROUP], rows)
+def _group_tables(result: "Evaluation", title: str, groups: Any) -> None:
+    """Print one table a model: a row a group, a column a view."""
+    for model in dict.fromkeys(run.model for run in result):
+        runs = [run for run in result if run.model == model]
+        names = dict.fromkeys(name for run in runs for name in groups(run.metrics))
+        columns = [("group", "left"), ("n", "right"), *((run.view, "right") for run in runs)]
+        rows = []
+        for name in names:
+            found = [groups(run.metrics).get(name) for run in runs]
+            n = next(f["n"] for f in found if f)
+            rows.append([name, str(n), *(cell(f) for f in found)])
+        print_table(f"{_name(model, runs[0].probe)} {title}", columns, rows)
 
 
 def _notes(result: "Evaluation") -> None:
@@ -158,15 +158,27 @@ def _notes(result: "Evaluation") -> None:
     lines = list(result.data.notes)
     if first["cold_start"]:
         lines.append(f"cold start: {first['cold_start']} of {first['n']} items have an empty history; they are scored")
-    lines += [f"{r.model} {r.view}: {_failures(r)}" for r in result if _failures(r)]
+    lines += [f"{_name(r.model)} {r.view}: {_failures(r)}" for r in result if _failures(r)]
     dropped = [r for r in result if r.metrics["dropped_posts"]["items"]]
     lines += [
-        f"{r.model} {r.view}: posts dropped to fit in {r.metrics['dropped_posts']['items']} items" for r in dropped
+        f"{_name(r.model)} {r.view}: posts dropped to fit in {r.metrics['dropped_posts']['items']} items"
+        for r in dropped
     ]
+    lines += _users(result)
     if any(r.probe for r in result):
         lines.append("* a probe: shows what a surface feature alone achieves; not a reward model")
     for line in lines:
         typer.echo(f"  {line}")
+
+
+def _users(result: "Evaluation") -> list[str]:
+    """Say how accuracy spreads over users, for each run."""
+    found = []
+    for run in result:
+        if (u := run.metrics["users"]) is not None:
+            middle = f"median {share(u['median'])}, quartiles {interval([u['q1'], u['q3']])}"
+            found.append(f"{_name(run.model)} {run.view}: over {u['users']} users {middle}, sd {points(u['sd'])[1:]}")
+    return found
 
 
 def _failures(run: "Run") -> str:

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from palate.evaluation import Progress
+
+PIPED = 160
 
 
 def print_json(value: Any) -> None:
@@ -35,18 +39,38 @@ def interval(ci: Sequence[float] | None, *, signed: bool = False) -> str:
 
 
 def print_table(title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; `columns` are names and `left` or `right`. Narrow terminals wrap, nothing is cut."""
+    """Print a table; `columns` are names and `left` or `right`.
+
+    Where the terminal is too narrow for it, each row becomes a short paragraph, so that nothing is cut.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = PIPED
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for name, side in columns:
-        wide = side == "left"
-        table.add_column(name, justify="left" if wide else "right", overflow="fold", no_wrap=not wide)
+        table.add_column(name, justify="left" if side == "left" else "right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False, markup=False).print(table)
+    if console.measure(table).maximum <= console.width:
+        console.print(table)
+    else:
+        _paragraphs(console, title, columns, rows)
+
+
+def _paragraphs(
+    console: "Console", title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]]
+) -> None:
+    console.print(title, style="bold")
+    for row in rows:
+        cells = list(zip(columns, row, strict=True))
+        console.print(" · ".join(cell for (_, side), cell in cells if side == "left" and cell))
+        figures = [f"{name} {cell}".strip() for (name, side), cell in cells if side != "left" and cell]
+        console.print("  " + ", ".join(figures).replace("\n", " "), soft_wrap=False)
+    console.print()
 
 
 @contextmanager
@@ -87,7 +111,7 @@ def _lines(now: "Progress") -> None:
     if now.done == now.before and now.before < now.total:
         again = f", {now.before} done before" if now.before else ""
         typer.echo(f"{now.run}: {now.total} items{again}", err=True)
-    elif now.done > now.before and now.total >= 200 and now.done % step == 0:
+    elif now.done > now.before and now.total >= 1000 and now.done % step == 0:
         typer.echo(f"{now.run}: {now.done}/{now.total}", err=True)
 
 
@@ -98,3 +122,8 @@ def _short(name: str) -> str:
 def figures(found: Mapping[str, Any]) -> list[str]:
     """Return the cells n, coverage, accuracy, interval of a group's figures."""
     return [str(found["n"]), share(found["coverage"]), share(found["accuracy"]), interval(found["ci95"])]
+
+
+def cell(found: Mapping[str, Any] | None) -> str:
+    """Return accuracy over its interval as one cell of a group table."""
+    return "–" if found is None else f"{share(found['accuracy'])}\n{interval(found['ci95'])}"

@@ -112,7 +112,7 @@ def _contradictions(data: Dataset) -> Iterator[str]:
         if other is not None and (entry.user_id is None or entry.user_id == other.user_id):
             opposed.append(f"{other.id} and {entry.id}")
         elif other is not None and entry.twin is None:
-            yield f"{other.id} and {entry.id}: opposed answers of two users; as twins they must name each other in 'twin'"
+            yield f"{other.id} and {entry.id}: opposed answers of two users; twins must name each other in 'twin'"
         if (first := seen.setdefault(entry.prints, entry)) is not entry and first.user_id == entry.user_id:
             again.append(f"{first.id} and {entry.id}")
     yield from _listed("the same pair with opposite labels", opposed)

@@ -12,7 +12,7 @@ from palate.errors import RunError, Stopped
 from palate.evaluation.measure import measure
 from palate.evaluation.verdicts import Verdicts
 from palate.rewards import Scorer
-from palate.spec import slug
+from palate.spec import short_model, slug
 from palate.store import RowLog, RunFolder, digest_of, drive, unfinished
 from palate.views import PROMPT_DIGESTS, Looker, View
 
@@ -68,9 +68,8 @@ class Job:
     @property
     def name(self) -> str:
         """The folder's name: model, view, data, and the first eight digits of the digest."""
-        family, _, rest = self.scorer.name.partition("/")
-        model = f"{family}/{Path(rest).name}" if Path(rest).is_dir() else self.scorer.name
-        return "--".join(map(slug, (model, self.view.name, self.data.name, digest_of(self.config)[:8])))
+        parts = (short_model(self.scorer.name), self.view.name, self.data.name, digest_of(self.config)[:8])
+        return "--".join(map(slug, parts))
 
 
 def run_job(

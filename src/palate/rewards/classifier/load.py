@@ -84,7 +84,7 @@ def _label(name: str, options: Options, config: Any) -> int:
         if len(labels) == 1:
             return 0
         raise ModelError(
-            f"model '{name}': it has {len(labels)} outputs ({', '.join(labels)}); which one is the reward is a choice.\n"
+            f"model '{name}': it has {len(labels)} outputs ({', '.join(labels)}); which is the reward is a choice.\n"
             "Choose by name or number: ?label=" + labels[-1]
         )
     if options.label in labels:
