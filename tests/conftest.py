@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
-ROOT = Path(__file__).resolve().parent.parent
-SHARED = ROOT.parent / "shared" / "data"
-Row = dict[str, Any]
+from places import SHARED
+
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
 
 
 @pytest.fixture
@@ -24,29 +26,10 @@ def shared() -> Path:
 def write(tmp_path: Path) -> Callable[..., Path]:
     """Write rows (or raw lines) to a JSONL file and return its path."""
 
-    def to(*rows: Row | str, name: str = "data.jsonl") -> Path:
+    def to(*rows: dict[str, Any] | str, name: str = "data.jsonl") -> Path:
         path = tmp_path / name
         text = "".join((r if isinstance(r, str) else json.dumps(r, ensure_ascii=False)) + "\n" for r in rows)
         path.write_bytes(text.encode())
         return path
 
     return to
-
-
-def make_row(number: int = 1, **changes: Any) -> Row:
-    """Return a complete row in Palate's own form; a value of None removes a field."""
-    row: Row = {
-        "id": f"q{number}",
-        "user_id": f"u{number}",
-        "domain": "food",
-        "question": f"What should I cook on day {number}?",
-        "profile": [
-            {"id": f"p{number}-1", "category": "food", "text": f"I grow beans number {number} on my roof."},
-            {"id": f"p{number}-2", "category": "sport", "text": "I train for a long race in the hills."},
-        ],
-        "rubric_aspects": [{"aspect": "Beans", "evidence": "I eat beans", "reason": "They have plenty."}],
-        "narrative": f"I eat beans and I have many of them, number {number}.",
-        "chosen": f"Cook a bean stew with herbs, variant {number}.",
-        "rejected": f"Roast a chicken with potatoes and gravy, variant {number}.",
-    }
-    return {k: v for k, v in (row | changes).items() if v is not None}

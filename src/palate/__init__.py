@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from palate.data import Dataset, open_data
     from palate.errors import PalateError
     from palate.evaluation import Evaluation, Run, evaluate
+    from palate.report import write_report
     from palate.rewards import open_model, register
     from palate.views import View, look
 
@@ -29,6 +30,7 @@ _HOMES = {
     "open_data": "palate.data",
     "open_model": "palate.rewards",
     "register": "palate.rewards",
+    "write_report": "palate.report",
 }
 __all__ = [
     "Dataset",
@@ -41,6 +43,7 @@ __all__ = [
     "open_data",
     "open_model",
     "register",
+    "write_report",
 ]
 
 

@@ -40,7 +40,11 @@ class Spec:
         return cls(unquote(name), unquote(revision) or None, _options(tail, text, what) if mark else {})
 
     def __str__(self) -> str:
-        head = quote(self.head, safe="/:.-_~+= ,()") + (f"@{self.revision}" if self.revision else "")
+        head = quote(self.head, safe="/:.-_~+= ,()")
+        if self.head != self.head.strip():
+            head = head.replace(" ", "%20")
+        if self.revision:
+            head += f"@{quote(self.revision, safe=':.-_~+')}"
         if not self.options:
             return head
         return head + "?" + "&".join(f"{k}={quote(v, safe='/:.-_~+')}" for k, v in self.options.items())

@@ -1,11 +1,15 @@
-"""Which weights are these? A model's folder, revision, content hash and size, without loading it. Lowest floor."""
+"""Which weights are these, and how are they loaded safely? Folder, revision, content hash, size. Lowest floor."""
 
 import hashlib
 import json
 import math
+import pickle
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 
 from palate.errors import MissingExtra, ModelError
 
@@ -13,6 +17,10 @@ ENDINGS = (".safetensors", ".bin")
 _PATTERNS = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.py"]
 _SETTINGS = (".json", ".jinja", ".model", ".txt", ".py")
 _BLOB = re.compile(r"[0-9a-f]{64}")
+PICKLES_OFF = (
+    "it has only pickled weights (.bin), which are off because loading them can run code.\n"
+    "?pickle=allow reads them with torch's weights-only loader."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +44,16 @@ def find_weights(name: str, revision: str | None, *, pickles: bool = False) -> W
     Args:
         name: a folder, or a hub id.
         revision: branch, tag or commit on the hub.
-        pickles: fetch `.bin` files too.
+        pickles: fetch `.bin` files if there are no safetensors.
 
     Raises:
-        ModelError: no such folder or hub model, or no weights in it.
+        ModelError: no such folder or hub model, no weights in it, or a revision of a folder.
         MissingExtra: a hub id without the extra `hf`.
     """
     folder = Path(name).expanduser()
     if folder.is_dir():
+        if revision:
+            raise ModelError(f"model '{name}@{revision}': '{name}' is a folder here, and a folder has no revisions.")
         return Weights(folder.resolve().name, folder, None, *_content(folder, name))
     if name.startswith((".", "/", "~")) or name.count("/") != 1:
         raise ModelError(f"no model folder '{name}', and it is not a hub id (owner/name) either.")
@@ -57,20 +67,54 @@ def _fetch(name: str, revision: str | None, pickles: bool) -> Path:
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
     except ImportError:
         raise MissingExtra(f"the hub model '{name}'", "hf") from None
-    patterns = [*_PATTERNS, "*.bin"] if pickles else _PATTERNS
     try:
-        return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
+        folder = Path(snapshot_download(name, revision=revision, allow_patterns=_PATTERNS))
+        if pickles and not _weight_files(folder):
+            folder = Path(snapshot_download(name, revision=revision, allow_patterns=[*_PATTERNS, "*.bin"]))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as bad:
         raise ModelError(f"model '{name}': no such folder, and the hub did not give it: {bad}") from bad
+    if not pickles and not _weight_files(folder):
+        raise ModelError(f"model '{name}': no safetensors on the hub; perhaps {PICKLES_OFF}")
+    return folder
+
+
+@contextmanager
+def loading(explain: Callable[[str], str]) -> Iterator[None]:
+    """Keep transformers' own output back and turn what can go wrong with a stranger's files into one message.
+
+    Args:
+        explain: makes the message of the error's text, its first 500 characters.
+
+    Raises:
+        ModelError: the model cannot be loaded.
+    """
+    from safetensors import SafetensorError
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    except (OSError, ValueError, ImportError, RuntimeError, pickle.UnpicklingError, SafetensorError) as bad:
+        raise ModelError(explain(shorten(str(bad), 500, placeholder=" …"))) from bad
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
 
 
 def _content(folder: Path, name: str) -> tuple[str, str, int | None]:
-    files = sorted(p for p in folder.iterdir() if p.is_file())
-    weights = [p for p in files if p.suffix in ENDINGS]
+    weights = _weight_files(folder)
     if not weights:
         raise ModelError(f"model '{name}': no weights ({', '.join(ENDINGS)}) in {folder}.")
-    settings = [p for p in files if p.suffix in _SETTINGS]
-    return _digest(weights), _digest(settings), _parameters(folder)
+    parameters = _parameters(weights, name)
+    settings = sorted(p for p in folder.iterdir() if p.is_file() and p.suffix in _SETTINGS)
+    return _digest(weights), _digest(settings), parameters
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.iterdir() if p.is_file() and p.suffix in ENDINGS)
 
 
 def _digest(found: list[Path]) -> str:
@@ -88,12 +132,21 @@ def _hash(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def _parameters(folder: Path) -> int | None:
-    """Return the number of values in the safetensors files, read from their headers."""
-    found = list(folder.glob("*.safetensors"))
-    total = 0
-    for path in found:
-        with path.open("rb") as handle:
-            header = json.loads(handle.read(int.from_bytes(handle.read(8), "little")))
-        total += sum(math.prod(t["shape"]) for name, t in header.items() if name != "__metadata__")
-    return total if found else None
+def _parameters(weights: list[Path], name: str) -> int | None:
+    """Return the number of values in the safetensors files, or None if there are none."""
+    found = [_values(path, name) for path in weights if path.suffix == ".safetensors"]
+    return sum(found) if found else None
+
+
+def _values(path: Path, name: str) -> int:
+    """Return the number of values in a safetensors file, read from its header."""
+    with path.open("rb") as handle:
+        length = int.from_bytes(handle.read(8), "little")
+        header = handle.read(min(length, path.stat().st_size))
+    try:
+        tensors = json.loads(header)
+        return sum(math.prod(tensors[t]["shape"]) for t in tensors if t != "__metadata__")
+    except (ValueError, TypeError, KeyError):
+        raise ModelError(
+            f"model '{name}': {path.name} is not a safetensors file: damaged, or a Git LFS pointer not yet fetched."
+        ) from None

@@ -5,7 +5,7 @@ from typing import NoReturn
 
 import typer
 
-from palate.cli import data, evaluate, retrieve
+from palate.cli import data, evaluate, report, retrieve
 from palate.errors import PalateError, Stopped
 
 app = typer.Typer(
@@ -17,6 +17,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("eval")(evaluate.command)
+app.command("report")(report.command)
 app.command("retrieve")(retrieve.command)
 app.add_typer(data.app, name="data")
 

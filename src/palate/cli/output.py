@@ -45,6 +45,7 @@ def print_table(title: str, columns: Sequence[tuple[str, str]], rows: Sequence[S
     """
     from rich import box
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
 
     console = Console(highlight=False, markup=False)
@@ -55,7 +56,7 @@ def print_table(title: str, columns: Sequence[tuple[str, str]], rows: Sequence[S
         table.add_column(name, justify="left" if side == "left" else "right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    if console.measure(table).maximum <= console.width:
+    if Measurement.get(console, console.options.update(max_width=10_000), table).maximum <= console.width:
         console.print(table)
     else:
         _paragraphs(console, title, columns, rows)

@@ -1,16 +1,19 @@
 """`palate data check`: what is wrong with data, and what is odd about it though it can be read."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from palate.data.dataset import Dataset
-from palate.data.index import Entry, Index, build_index
+from palate.data.index import Entry, Index, build_index, nothing
 from palate.data.source import locate, parse
 from palate.records import Item
 
 SHOWN = 5
+FEW = 10
 NEAR = 0.9
 QUOTE = 12
 _WORD = re.compile(r"\w+")
@@ -50,16 +53,23 @@ def check_data(text: str) -> Checked:
     index = build_index(source, spec.options.get("split", "test"), skip=False, check=True)
     data = Dataset(spec, source, index)
     lengths = _length_accuracy(data)
-    warnings = [*_unequal(lengths), *_contradictions(data), *_history(data), *_splits(index), *data.notes]
+    found = (
+        _unequal(lengths, Counter(e.domain for e in data.entries.values())),
+        _unanswered(data),
+        _contradictions(data),
+        _history(data),
+        _splits(index),
+        data.notes,
+    )
     problems = tuple(str(p) for p in index.problems.kept)
     if not len(data) and not problems:
-        problems = (f"{source.name}: the file is empty; it needs at least one record.",)
+        problems = (str(nothing(index, source, data.split)),)
     return Checked(
         source.name,
         _figures(data),
         problems,
         max(index.problems.total, len(problems)),
-        tuple(warnings),
+        tuple(chain.from_iterable(found)),
         lengths,
     )
 
@@ -93,17 +103,24 @@ def _length_accuracy(data: Dataset) -> dict[str, float]:
     return {domain: sum(found) / len(found) for domain, found in credits.items()}
 
 
-def _unequal(lengths: Mapping[str, float]) -> Iterator[str]:
+def _unequal(lengths: Mapping[str, float], counts: Mapping[str, int]) -> Iterator[str]:
     for domain, value in lengths.items():
-        if value <= 0.1 or value >= 0.9:
+        if counts[domain] >= FEW and (value <= 0.1 or value >= 0.9):
             side = "longer" if value > 0.5 else "shorter"
             yield f"domain '{domain}': taking the {side} answer solves {max(value, 1 - value):.0%} of the pairs"
+
+
+def _unanswered(data: Dataset) -> Iterator[str]:
+    """Records without answers are material for building pairs, or their answers have names that are not known."""
+    bare = [e.id for e in data.entries.values() if not e.answers]
+    unknown = ", ".join(data.get(bare[0]).extra) if bare else ""
+    yield from _listed(f"no answers (unknown columns: {unknown or 'none'})", bare)
 
 
 def _contradictions(data: Dataset) -> Iterator[str]:
     """The same question and answers with opposite labels: twins if the users differ, else a contradiction."""
     seen: dict[tuple[bytes, ...], Entry] = {}
-    opposed, again = [], []
+    opposed, again, strangers = [], [], []
     for entry in data.entries.values():
         if entry.answers != 2:
             continue
@@ -112,11 +129,12 @@ def _contradictions(data: Dataset) -> Iterator[str]:
         if other is not None and (entry.user_id is None or entry.user_id == other.user_id):
             opposed.append(f"{other.id} and {entry.id}")
         elif other is not None and entry.twin is None:
-            yield f"{other.id} and {entry.id}: opposed answers of two users; twins must name each other in 'twin'"
+            strangers.append(f"{other.id} and {entry.id}")
         if (first := seen.setdefault(entry.prints, entry)) is not entry and first.user_id == entry.user_id:
             again.append(f"{first.id} and {entry.id}")
     yield from _listed("the same pair with opposite labels", opposed)
     yield from _listed("the same pair twice", again)
+    yield from _listed("opposed answers of two users; twins must name each other in 'twin'", strangers)
 
 
 def _history(data: Dataset) -> Iterator[str]:
@@ -133,7 +151,7 @@ def _history(data: Dataset) -> Iterator[str]:
                 asked.append(f"{item.id} (post {post.id})")
             if _near(chosen, own) or _quotes(chosen, own):
                 answered.append(f"{item.id} (post {post.id})")
-            if post.date and (date := _date(item)) and post.date > date:
+            if _after(post.date, _date(item)):
                 later.append(f"{item.id} (post {post.id})")
     yield from _listed("the question stands in the history", asked)
     yield from _listed("the chosen answer is quoted in the history", answered)
@@ -159,6 +177,14 @@ def _listed(what: str, found: list[str]) -> Iterator[str]:
 def _date(item: Item) -> str | None:
     value = item.extra.get("date")
     return value if isinstance(value, str) else None
+
+
+def _after(one: str | None, other: str | None) -> bool:
+    """Whether an ISO date or time is later than another, as far as the coarser of the two tells."""
+    if one is None or other is None:
+        return False
+    known = min(len(one), len(other))
+    return one[:known] > other[:known]
 
 
 def _words(text: str) -> list[str]:

@@ -10,6 +10,7 @@ from palate.data.lines import BadLine, parse_object, read_lines
 from palate.data.source import locate, parse
 from palate.errors import DataError, SpecError, did_you_mean
 from palate.records import Key, Post
+from palate.spec import Spec
 
 FIELDS = (
     "id",
@@ -47,6 +48,8 @@ def convert_data(data: str, out: Path, maps: Sequence[str] = ()) -> int:
         raise DataError(f"{out}: exists already; nothing was written.")
     if out.suffix != ".jsonl":
         raise DataError(f"{out}: the output must end in .jsonl.")
+    if not out.parent.is_dir():
+        raise DataError(f"{out}: the folder {out.parent} is not there.")
     pairs = [_pair(text) for text in maps]
     rows = _mapped(data, pairs) if pairs else _known(open_data(data))
     temporary = out.with_name(f".{out.stem}.new.jsonl")
@@ -54,8 +57,11 @@ def convert_data(data: str, out: Path, maps: Sequence[str] = ()) -> int:
         with temporary.open("w", encoding="utf-8") as handle:
             for row in rows:
                 handle.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
-        count = len(open_data(str(temporary)))
+        count = len(open_data(str(Spec(str(temporary)))))
         temporary.replace(out)
+    except DataError as bad:
+        texts = [text.replace(temporary.stem, out.stem) for text in (str(bad), *bad.problems)]
+        raise DataError(texts[0], tuple(texts[1:])) from None
     finally:
         temporary.unlink(missing_ok=True)
     return count
@@ -77,14 +83,15 @@ def _mapped(data: str, pairs: Sequence[tuple[str, str]]) -> Iterator[dict[str, A
             for line in read_lines(handle):
                 if not line.raw.strip():
                     continue
-                where = f"{part.label}, {part.unit} {line.number}"
+                where = part.at(line.number)
                 try:
                     row = parse_object(line.raw)
                 except BadLine as bad:
                     raise DataError(f"{where}: {bad}") from None
                 moved = {field: _take(row, source, where) for field, source in pairs}
                 used = {source for _, source in pairs}
-                yield {k: v for k, v in row.items() if k not in used} | moved
+                kept = {k: v for k, v in row.items() if k not in used}
+                yield ({} if part.domain == "all" else {"domain": part.domain}) | kept | moved
 
 
 def _take(row: Mapping[str, Any], source: str, where: str) -> Any:

@@ -65,7 +65,7 @@ class Dataset:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of results has to know about how the data was read."""
-        notes = []
+        notes = list(self._source.notes)
         if self.skipped:
             notes.append(f"{self.skipped} invalid records were left out, as asked (?invalid=skip)")
         unused = {s: n for s, n in self._index.splits.items() if s not in (self.split, "train")}
@@ -111,7 +111,9 @@ class Dataset:
         Another user of the same domain with posts (with `with_key`: with a rubric), one of the nearest in number
         and length of posts, never the twin.
         """
-        found = self._donors(with_key).find(self.entry(item_id), seed)
+        entry = self.entry(item_id)
+        twin = self._index.entries.get(entry.twin) if entry.twin is not None else None
+        found = self._donors(with_key).find(entry, twin, seed)
         return self.get(found[draw]) if draw < len(found) else None
 
     def entry(self, item_id: str) -> Entry:
@@ -160,19 +162,22 @@ class Dataset:
         return record
 
     def _read(self, entry: Entry) -> Record:
-        part = self._source.parts[entry.part]
-        if entry.part not in self._files:
-            self._files[entry.part] = part.path.open("rb")
-        handle = self._files[entry.part]
-        handle.seek(entry.offset)
         assert self._index.format is not None
         try:
+            handle = self._file(entry.part)
+            handle.seek(entry.offset)
             record, faults = read_record(self._index.format, json.loads(handle.read(entry.length)), entry.place)
-        except ValueError:
+        except (OSError, ValueError):
             record, faults = None, ["changed"]
         if record is None or record.item.id != entry.id or faults:
-            raise DataError(f"{part.label}: the file changed while it was being read (item '{entry.id}'). Start again.")
+            label = self._source.parts[entry.part].label
+            raise DataError(f"{label}: the file changed while it was being read (item '{entry.id}'). Start again.")
         return record
+
+    def _file(self, part: int) -> BinaryIO:
+        if part not in self._files:
+            self._files[part] = self._source.parts[part].path.open("rb")
+        return self._files[part]
 
 
 def open_data(spec: str) -> Dataset:

@@ -19,7 +19,8 @@ class Donors:
     """The possible donors of each domain, one or more items a user.
 
     The `NEAREST` users by |Δ log(1 + posts)| + |Δ log(1 + characters)| are put in the order of a hash of
-    (seed, item, donor), so that the choice is random, repeatable, and independent of file order.
+    (seed, item, user), so that the choice is random, repeatable, and independent of file order. The same hash
+    decides who of the equally near is among them.
     """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
@@ -28,37 +29,40 @@ class Donors:
             self._by_domain.setdefault(entry.domain, []).append(entry)
         self._sizes = {domain: _sizes(found) for domain, found in self._by_domain.items()}
 
-    def find(self, entry: Entry, seed: int) -> list[str]:
+    def find(self, entry: Entry, twin: Entry | None, seed: int) -> list[str]:
         """Return the ids of the items to borrow from, in order of draws."""
         candidates = self._by_domain.get(entry.domain, [])
         if not candidates:
             return []
+        barred = {_user(entry), _user(twin or entry)}
         distance = np.abs(self._sizes[entry.domain] - _sizes([entry])).sum(axis=1)
-        chosen: dict[str, str] = {}
-        for k in np.argsort(distance, kind="stable"):
-            other = candidates[int(k)]
-            user = other.user_id or f"item {other.id}"
-            if other.id in (entry.id, entry.twin) or user in chosen or self._same_or_twin(entry, other):
-                continue
-            chosen[user] = other.id
-            if len(chosen) == NEAREST:
+        near: list[tuple[float, bytes, str, str]] = []
+        users: set[str] = set()
+        limit = np.inf
+        for k in np.argsort(distance):
+            if distance[k] > limit:
                 break
-        return sorted(chosen.values(), key=lambda name: _order(seed, entry.id, name))
-
-    def _same_or_twin(self, entry: Entry, other: Entry) -> bool:
-        if entry.user_id is None:
-            return False
-        return other.user_id == entry.user_id or other.user_id == self._twin_user(entry)
-
-    def _twin_user(self, entry: Entry) -> str | None:
-        if entry.twin is None:
-            return None
-        return next((e.user_id for e in self._by_domain.get(entry.domain, []) if e.id == entry.twin), None)
+            other = candidates[int(k)]
+            if (user := _user(other)) in barred:
+                continue
+            near.append((float(distance[k]), _order(seed, entry.id, user), other.id, user))
+            users.add(user)
+            if len(users) == NEAREST:
+                limit = distance[k]
+        chosen: dict[str, tuple[bytes, str]] = {}
+        for _, order, item_id, user in sorted(near):
+            chosen.setdefault(user, (order, item_id))
+        return [item_id for _, item_id in sorted(list(chosen.values())[:NEAREST])]
 
 
 def _sizes(entries: list[Entry]) -> NDArray[np.float64]:
     return np.asarray(np.log1p(np.array([[e.posts, e.chars] for e in entries], dtype=float)))
 
 
-def _order(seed: int, item_id: str, donor_id: str) -> bytes:
-    return hashlib.sha256(f"{seed}\0{item_id}\0{donor_id}".encode()).digest()
+def _order(seed: int, item_id: str, user: str) -> bytes:
+    return hashlib.sha256(f"{seed}\0{item_id}\0{user}".encode()).digest()
+
+
+def _user(entry: Entry) -> str:
+    """Return the user, or the item itself where users are not named."""
+    return f"user {entry.user_id}" if entry.user_id is not None else f"item {entry.id}"

@@ -4,7 +4,7 @@ The index is small (a few numbers an item); the texts stay on disk.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -67,40 +67,50 @@ def build_index(source: Source, split: str, *, skip: bool, check: bool = False) 
     digest = hashlib.sha256(split.encode())
     kinds: dict[str, tuple[str, str]] = {}
     bad: set[tuple[int, int]] = set()
-    for number, part in enumerate(source.parts):
+    for number, (part, prefix) in enumerate(zip(source.parts, _prefixes(source.parts), strict=True)):
         digest.update(f"\0{part.domain}\0".encode())
-        for line in _lines(part, digest):
-            before = index.problems.total
-            _read_line(index, part, number, line, split, kinds, many=len(source.parts) > 1)
-            if index.problems.total > before:
+        for line in _lines(part):
+            digest.update(line.raw + b"\n")
+            place = Place(f"{prefix}{line.number}", part.domain)
+            faults = _read_line(index, source, number, line, place, split, kinds)
+            if faults:
+                index.problems.extend(part.at(line.number), faults)
                 bad.add((number, line.number))
     _join_judged(index)
-    _check_twins(index, source)
+    for entry in _check_twins(index, source, drop=skip):
+        bad.add((entry.part, entry.line))
     index.digest = digest.hexdigest()
-    index.skipped = len(bad)
+    index.skipped = len(bad) if skip else 0
     if index.problems.total and not (skip or check):
         raise index.problems.error(source.name, CHECK)
     if not index.entries and not check:
-        raise _nothing(index, source, split)
+        raise nothing(index, source, split)
     return index
 
 
-def _nothing(index: Index, source: Source, split: str) -> DataError:
-    if index.skipped:
-        return index.problems.error(source.name, "No record is left.")
-    if index.splits:
+def nothing(index: Index, source: Source, split: str) -> DataError:
+    """Return the error that says why there is no item."""
+    if index.splits and split not in index.splits:
         found = ", ".join(f"{name} ({n})" for name, n in index.splits.items())
         return DataError(f"{source.name}: no record of split '{split}'. Splits found: {found}. Choose one: ?split=…")
+    if index.problems.total:
+        return index.problems.error(source.name, "No record is left.")
     return DataError(f"{source.name}: the file is empty; it needs at least one record.")
 
 
-def _lines(part: Part, digest: Any) -> Iterator[Line]:
+def _prefixes(parts: Sequence[Part]) -> list[str]:
+    """Return what makes line numbers ids across parts: nothing for one part, else its domain, or label if shared."""
+    if len(parts) == 1:
+        return [""]
+    domains = [part.domain for part in parts]
+    return [f"{p.domain if domains.count(p.domain) == 1 else p.label}:" for p in parts]
+
+
+def _lines(part: Part) -> Iterator[Line]:
     """Yield the lines that matter: blank lines at the very end do not."""
     blank: list[Line] = []
     with part.path.open("rb") as handle:
         for line in read_lines(handle):
-            digest.update(line.raw)
-            digest.update(b"\n")
             if not line.raw.strip():
                 blank.append(line)
                 continue
@@ -110,29 +120,21 @@ def _lines(part: Part, digest: Any) -> Iterator[Line]:
 
 
 def _read_line(
-    index: Index,
-    part: Part,
-    number: int,
-    line: Line,
-    split: str,
-    kinds: dict[str, tuple[str, str]],
-    *,
-    many: bool,
-) -> None:
-    where = f"{part.unit} {line.number}"
+    index: Index, source: Source, number: int, line: Line, place: Place, split: str, kinds: dict[str, tuple[str, str]]
+) -> list[str]:
+    """Enter one line in the index and return what is wrong with it; the first record that is read sets the form."""
     try:
         row = parse_object(line.raw)
     except BadLine as bad:
-        index.problems.add(line.number, str(bad), part.label)
-        return
-    if index.format is None:
-        index.format = recognise(row)
-    place = Place(f"{part.domain}:{line.number}" if many else str(line.number), part.domain)
-    record, faults = read_record(index.format, row, place)
-    faults += _mixed(row, kinds, where)
+        return [str(bad)]
+    form = index.format or recognise(row)
+    record, faults = read_record(form, row, place)
+    if index.format is None and (record is not None or form.fits(row)):
+        index.format = form
+    faults += _mixed(row, kinds, source.parts[number].at(line.number))
     if record is not None and not faults:
-        faults = _enter(index, record, number, line, place, split)
-    index.problems.extend(line.number, faults, part.label)
+        faults = _enter(index, source, record, _entry(record, number, line, place), split)
+    return faults
 
 
 def _mixed(row: dict[str, Any], kinds: dict[str, tuple[str, str]], where: str) -> list[str]:
@@ -145,12 +147,11 @@ def _mixed(row: dict[str, Any], kinds: dict[str, tuple[str, str]], where: str) -
         kind = "a string" if isinstance(value, str) else "a number"
         first, at = kinds.setdefault(name, (kind, where))
         if kind != first:
-            faults.append(f"{name}: expected {first} as on {at}, found {describe(value)}")
+            faults.append(f"{name}: expected {first} as in {at}, found {describe(value)}")
     return faults
 
 
-def _enter(index: Index, record: Record, number: int, line: Line, place: Place, split: str) -> list[str]:
-    entry = _entry(record, number, line, place)
+def _enter(index: Index, source: Source, record: Record, entry: Entry, split: str) -> list[str]:
     if record.split is not None:
         index.splits[record.split] = index.splits.get(record.split, 0) + 1
         if record.split == "train" and split != "train":
@@ -160,7 +161,7 @@ def _enter(index: Index, record: Record, number: int, line: Line, place: Place, 
         if record.split != split:
             return []
     if (first := index.entries.get(entry.id)) is not None:
-        return [f"id: {entry.id!r} is already the id of line {first.line}; ids must be unique"]
+        return [f"id: {entry.id!r} is already the id of {source.parts[first.part].at(first.line)}; ids must be unique"]
     index.entries[entry.id] = entry
     return []
 
@@ -195,21 +196,31 @@ def _join_judged(index: Index) -> None:
             index.entries[entry.id] = replace(entry, posts=len(past), chars=sum(p.chars for p in past))
 
 
-def _check_twins(index: Index, source: Source) -> None:
-    for entry in index.entries.values():
-        if entry.twin is None:
-            continue
-        other = index.entries.get(entry.twin)
-        label = source.parts[entry.part].label
-        if other is None:
-            index.problems.add(entry.line, f"twin: no item has the id {entry.twin!r}", label)
-        elif other.twin != entry.id:
-            index.problems.add(entry.line, f"twin: {entry.twin!r} does not name {entry.id!r} as its twin", label)
-        elif other.prints != (entry.prints[0], entry.prints[2], entry.prints[1]):
-            index.problems.add(
-                entry.line,
-                f"twin: {entry.twin!r} must have the same question and the same answers, swapped",
-                label,
-            )
-        elif other.user_id == entry.user_id:
-            index.problems.add(entry.line, f"twin: {entry.twin!r} belongs to the same user", label)
+def _check_twins(index: Index, source: Source, *, drop: bool) -> list[Entry]:
+    """Note twins that are none and return them; with `drop` take them out, and those who lose their twin thereby."""
+    found: list[Entry] = []
+    while True:
+        faults = {e.id: fault for e in index.entries.values() if (fault := _twin_fault(e, index.entries))}
+        for name, fault in faults.items():
+            entry = index.entries[name]
+            index.problems.add(source.parts[entry.part].at(entry.line), fault)
+            found.append(entry)
+            if drop:
+                del index.entries[name]
+        if not (faults and drop):
+            return found
+
+
+def _twin_fault(entry: Entry, entries: Mapping[str, Entry]) -> str | None:
+    if entry.twin is None:
+        return None
+    other = entries.get(entry.twin)
+    if other is None:
+        return f"twin: no item has the id {entry.twin!r}"
+    if other.twin != entry.id:
+        return f"twin: {entry.twin!r} does not name {entry.id!r} as its twin"
+    if other.prints != (entry.prints[0], entry.prints[2], entry.prints[1]):
+        return f"twin: {entry.twin!r} must have the same question and the same answers, swapped"
+    if entry.user_id is not None and other.user_id == entry.user_id:
+        return f"twin: {entry.twin!r} belongs to the same user"
+    return None

@@ -5,12 +5,19 @@ here, before any library sees the line, so that the answer is the same on every 
 """
 
 import json
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 BOM = b"\xef\xbb\xbf"
+CUT = "the line is cut off in the middle of a record"
+DEEP = "lists or objects are nested too deeply to be read"
+_ENDED = "the file ends in the middle of the array"
+_AFTER = frozenset(",] \t\r\n")
+_SPACE = re.compile(r"[ \t\n\r]*")
 
 
 class BadLine(ValueError):
@@ -47,19 +54,21 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as bad:
-        raise BadLine(f"not UTF-8 (byte {bad.start + 1})") from None
+        raise BadLine(CUT if bad.reason == "unexpected end of data" else f"not UTF-8 (byte {bad.start + 1})") from None
     try:
-        value = json.loads(text, object_pairs_hook=_no_doubles, parse_constant=_no_constant)
+        value = json.loads(text, object_pairs_hook=_no_doubles, parse_constant=_no_constant, parse_float=_finite)
+        if "\\ud" in text or "\\uD" in text:
+            _no_lone_surrogate(value)
     except BadLine:
         raise
     except json.JSONDecodeError as bad:
         raise BadLine(_why(text, bad)) from None
-    except (ValueError, RecursionError) as bad:
-        raise BadLine(f"not readable as JSON ({type(bad).__name__})") from None
+    except RecursionError:
+        raise BadLine(DEEP) from None
+    except ValueError as bad:
+        raise BadLine(f"not readable as JSON ({bad})") from None
     if not isinstance(value, dict):
         raise BadLine(f"expected an object {{…}}, found {describe(value)}")
-    if "\\ud" in text or "\\uD" in text:
-        _no_lone_surrogate(value)
     return value
 
 
@@ -82,55 +91,94 @@ def describe(value: Any) -> str:
     return type(value).__name__
 
 
-def iter_array(path: Path, chunk: int = 1 << 20) -> Iterator[Any]:
-    """Yield the elements of a file that holds one JSON array, reading it piece by piece.
+def iter_array(path: Path, chunk: int = 1 << 20) -> Iterator[str]:
+    """Yield the elements of a file that holds one JSON array as they are written, reading it piece by piece.
+
+    Elements are not judged here: `parse_object` does that for every form of file.
 
     Raises:
         BadLine: not an array, or broken; the message names the element.
     """
-    decoder = json.JSONDecoder(object_pairs_hook=_no_doubles, parse_constant=_no_constant)
     with path.open(encoding="utf-8-sig", newline="") as handle:
-        buffer, number = handle.read(chunk).lstrip(), 0
-        if not buffer.startswith("["):
+        pieces = _Pieces(handle, chunk)
+        if not (mark := pieces.peek()):
+            return
+        if mark != "[":
             raise BadLine("expected a JSON array of records '[…]'; for one record a line use the ending .jsonl")
-        buffer = buffer[1:]
+        pieces.take()
+        number = 0
+        while pieces.peek() != "]":
+            if number:
+                pieces.comma(number)
+            number += 1
+            yield pieces.element(number)
+        pieces.take()
+        if pieces.peek():
+            raise BadLine("more text follows the array's closing ']'")
+
+
+class _Pieces:
+    """The text of a file, of which only what is being looked at is held."""
+
+    def __init__(self, handle: TextIO, chunk: int) -> None:
+        self._handle, self._chunk = handle, chunk
+        self._text, self._at = "", 0
+        self._decoder = json.JSONDecoder()
+
+    def peek(self) -> str:
+        """Return the next character that is not white space, or nothing at the end of the file."""
+        while True:
+            if space := _SPACE.match(self._text, self._at):
+                self._at = space.end()
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._more():
+                return ""
+
+    def take(self) -> None:
+        """Step over one character."""
+        self._at += 1
+
+    def comma(self, number: int) -> None:
+        """Step over the comma after record `number`."""
+        if (mark := self.peek()) != ",":
+            raise BadLine(f"record {number}: not JSON: expected ',' or ']' after it" if mark else _ENDED)
+        self.take()
+
+    def element(self, number: int) -> str:
+        """Return one whole JSON value as written."""
+        self.peek()
         while True:
             try:
-                value, rest = _element(decoder, buffer, first=number == 0)
+                end = self._decoder.raw_decode(self._text, self._at)[1]
             except json.JSONDecodeError as bad:
-                more = handle.read(max(chunk, len(buffer)))
-                if not more:
-                    raise BadLine(f"record {number + 1}: {_why(buffer, bad)}") from None
-                buffer += more
-                continue
-            if rest is None:
-                return
-            if not rest and (more := handle.read(chunk)):
-                buffer += more
-                continue
-            number += 1
-            yield value
-            buffer = rest
+                if self._more():
+                    continue
+                cut = _why(self._text, bad) == CUT or not self.peek()
+                raise BadLine(_ENDED if cut else f"record {number}: not JSON: {bad.msg}") from None
+            except RecursionError:
+                raise BadLine(f"record {number}: {DEEP}") from None
+            closed = self._text[end - 1] in '}]"' or self._text[end : end + 1] in _AFTER
+            if closed or not self._more():  # else it may be half a number
+                self._at, start = end, self._at
+                return self._text[start:end]
 
-
-def _element(decoder: json.JSONDecoder, buffer: str, *, first: bool) -> tuple[Any, str | None]:
-    """Return the next element and what follows it; the rest is None at the array's end."""
-    text = buffer.lstrip()
-    if text.startswith("]"):
-        return None, None
-    if not first:
-        if not text.startswith(","):
-            raise json.JSONDecodeError("Expecting ',' or ']'", text, 0)
-        text = text[1:].lstrip()
-    value, end = decoder.raw_decode(text)
-    return value, text[end:]
+    def _more(self) -> bool:
+        """Read as much again as is held, so that the work stays linear; say whether there was any."""
+        try:
+            piece = self._handle.read(max(self._chunk, len(self._text) - self._at))
+        except UnicodeDecodeError:
+            raise BadLine("the file is not UTF-8") from None
+        if piece:
+            self._text, self._at = self._text[self._at :] + piece, 0
+        return bool(piece)
 
 
 def _why(text: str, bad: json.JSONDecodeError) -> str:
     if not text.strip():
         return "blank line"
     if bad.pos >= len(text.rstrip()) or "Unterminated" in bad.msg:
-        return "the line is cut off in the middle of a record"
+        return CUT
     return f"not JSON: {bad.msg} at column {bad.colno}"
 
 
@@ -147,6 +195,13 @@ def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> Any:
     raise BadLine(f"{name} is not JSON; use null or leave the field out")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise BadLine(f"the number {text} is too large")
+    return value
 
 
 def _no_lone_surrogate(value: Any) -> None:

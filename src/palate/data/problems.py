@@ -1,6 +1,6 @@
 """Collecting what is wrong with a data file, so that many faults are told at once and none is dropped in silence."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,15 +37,13 @@ _EXPECTED = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One fault: where (file and line), and what."""
+    """One fault: where (file, and line or record), and what."""
 
-    line: int
+    where: str
     text: str
-    file: str = ""
 
     def __str__(self) -> str:
-        where = f"{self.file}, line {self.line}" if self.file else f"line {self.line}"
-        return f"{where}: {self.text}"
+        return f"{self.where}: {self.text}"
 
 
 @dataclass(slots=True)
@@ -55,16 +53,16 @@ class Problems:
     kept: list[Problem] = field(default_factory=list)
     total: int = 0
 
-    def add(self, line: int, text: str, file: str = "") -> None:
+    def add(self, where: str, text: str) -> None:
         """Note one fault."""
         self.total += 1
         if len(self.kept) < SHOWN:
-            self.kept.append(Problem(line, text, file))
+            self.kept.append(Problem(where, text))
 
-    def extend(self, line: int, texts: Iterable[str], file: str = "") -> None:
-        """Note several faults of one line."""
+    def extend(self, where: str, texts: Iterable[str]) -> None:
+        """Note several faults of one record."""
         for text in texts:
-            self.add(line, text, file)
+            self.add(where, text)
 
     def error(self, name: str, advice: str) -> DataError:
         """Return the error that tells them all."""
@@ -79,10 +77,13 @@ def explain(error: ValidationError, row: dict[str, Any]) -> list[str]:
     """Return pydantic's findings about `row` in our words: field, expected, found, nearest name."""
     texts: list[str] = []
     types: dict[str, tuple[list[str], Any]] = {}
+    deeper: set[str] = set()
     for finding in error.errors(include_url=False):
-        loc = _real(finding["loc"], row)
+        missing = finding["type"] == "missing"
+        loc = _real(finding["loc"], row, missing=missing)
         where = path_of(loc)
-        if finding["type"] == "missing":
+        deeper.update(path_of(loc[:k]) for k in range(1, len(loc)))
+        if missing:
             texts.append(_missing(where, loc, row))
         elif finding["type"] in _EXPECTED:
             types.setdefault(where, ([], finding["input"]))[0].append(_EXPECTED[finding["type"]])
@@ -91,6 +92,8 @@ def explain(error: ValidationError, row: dict[str, Any]) -> list[str]:
             found = "" if where == "record" else f", found {describe(finding['input'])}"
             texts.append(f"{prefix}{finding['msg']}{found}")
     for where, (expected, found) in types.items():
+        if where in deeper:
+            continue  # another branch of the union fits better, and its faults are told
         texts.append(f"{where}: expected {' or '.join(dict.fromkeys(expected))}, found {describe(found)}")
     return list(dict.fromkeys(texts))
 
@@ -103,14 +106,14 @@ def path_of(loc: tuple[int | str, ...]) -> str:
     return path or "record"
 
 
-def _real(loc: tuple[int | str, ...], row: Any) -> tuple[int | str, ...]:
+def _real(loc: tuple[int | str, ...], row: Any, *, missing: bool) -> tuple[int | str, ...]:
     """Return `loc` without the names pydantic adds for the branches of a union."""
     kept: list[int | str] = []
     holder = row
     for k, part in enumerate(loc):
         if isinstance(holder, list) and isinstance(part, int):
             holder = holder[part]
-        elif isinstance(holder, dict) and (part in holder or k == len(loc) - 1):
+        elif isinstance(holder, dict) and (part in holder or (missing and k == len(loc) - 1)):
             holder = holder.get(part)
         else:
             continue
@@ -122,10 +125,12 @@ def _missing(where: str, loc: tuple[int | str, ...], row: dict[str, Any]) -> str
     holder: Any = row
     for part in loc[:-1]:
         holder = holder[part]
-    found = [k for k in holder if isinstance(k, str)]
-    name = str(loc[-1])
+    return f"{where}: the required field is missing.{likely(str(loc[-1]), [k for k in holder if isinstance(k, str)])}"
+
+
+def likely(name: str, found: Collection[str]) -> str:
+    """Return the field that may have been meant by `name`, and all that were found."""
     near = next((s for s in SYNONYMS.get(name, ()) if s in found), None)
     hint = f" Did you mean '{near}'?" if near else did_you_mean(name, found)
-    if hint.startswith(" Known"):
-        hint = f" Found: {', '.join(found)}."
-    return f"{where}: the required field is missing.{hint}"
+    listed = f" Found: {', '.join(found) or 'nothing'}."
+    return listed if not hint or hint.startswith(" Known") else f"{hint}{listed}"

@@ -5,10 +5,12 @@ into a private temporary JSONL file, so that one reader serves them all.
 """
 
 import json
+import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,6 +21,8 @@ from palate.spec import Spec
 ENDINGS = (".jsonl", ".json", ".parquet")
 SAMPLES = {"sample": "test.jsonl", "sample:train": "train.jsonl"}
 OPTIONS = ("config", "split", "invalid")
+_SPLIT = re.compile(r"(train|test|validation|valid|val|dev)(?=[-_.]|$)", re.IGNORECASE)
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +38,19 @@ class Part:
     unit: str = "line"
     spool: IO[bytes] | None = None
 
+    def at(self, number: int) -> str:
+        """Return the place of a line or record in words, as errors name it."""
+        return f"{self.label}, {self.unit} {number}"
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """All parts of one data string, its short name, and the hub revision if it has one."""
+    """All parts of one data string, its short name, the hub revision if it has one, and what was left aside."""
 
     name: str
     parts: tuple[Part, ...]
     revision: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 def parse(text: str) -> Spec:
@@ -64,7 +73,7 @@ def locate(spec: Spec) -> Source:
         return _hub(spec)
     path = Path(spec.head).expanduser()
     if path.is_dir():
-        return Source(path.resolve().name, tuple(_folder(path)))
+        return _folder(path, spec.options.get("split", "test"))
     if not path.is_file():
         raise DataError(_not_found(spec.head))
     if path.suffix not in ENDINGS:
@@ -80,38 +89,53 @@ def _not_found(head: str) -> str:
     return f"data: no file or folder '{head}'.{'' if hint.startswith(' Known') else hint}"
 
 
-def _folder(folder: Path) -> Iterator[Part]:
-    found = sorted(p for p in folder.rglob("*") if p.suffix in ENDINGS and p.is_file() and not p.name.startswith("."))
-    if not found:
+def _folder(folder: Path, split: str) -> Source:
+    """Return the files of a folder; where file names begin with a split, as on the hub, only those of `split`."""
+    found = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.suffix in ENDINGS and p.is_file())
+    shown = [p for p in found if not any(name.startswith(".") for name in p.parts)]
+    if not shown:
         raise DataError(f"{folder}: no file ending in {', '.join(ENDINGS)} in this folder.")
-    for path in found:
-        inner = path.relative_to(folder).parts[:-1]
-        yield _part(path, inner[0] if inner else "all", str(path.relative_to(folder)))
+    splits = {p: named[1].lower() if (named := _SPLIT.match(p.stem)) else split for p in shown}
+    kept = [p for p in shown if splits[p] == split]
+    if not kept:
+        raise DataError(f"{folder}: no file of split '{split}'. Splits: {', '.join(sorted(set(splits.values())))}.")
+    others = sorted(str(p) for p in shown if splits[p] != split)
+    notes = (f"files of other splits are not used: {', '.join(others)}",) if others else ()
+    return Source(folder.resolve().name, tuple(_inner(folder, p) for p in kept), notes=notes)
+
+
+def _inner(folder: Path, path: Path) -> Part:
+    config = path.parts[0] if len(path.parts) > 1 else "data"
+    return _part(folder / path, "all" if config == "data" else config, str(path))
 
 
 def _part(path: Path, domain: str, label: str) -> Part:
     if path.suffix == ".jsonl":
         return Part(path, domain, label)
-    rows = iter_array(path) if path.suffix == ".json" else _parquet(path)
+    rows = _array(path) if path.suffix == ".json" else map(_written, _parquet(path))
     return spool(rows, domain, label)
 
 
-def spool(rows: Iterable[Any], domain: str, label: str) -> Part:
-    """Write `rows` to a temporary JSONL file and return it as a part."""
+def spool(rows: Iterable[str], domain: str, label: str) -> Part:
+    """Write records to a temporary JSONL file, one a line and as they are, and return it as a part."""
     handle = tempfile.NamedTemporaryFile(prefix="palate-", suffix=".jsonl")  # noqa: SIM115  (closed with the part)
-    number = 0
     try:
         for row in rows:
-            number += 1
-            handle.write(json.dumps(row, ensure_ascii=False, allow_nan=False, default=str).encode() + b"\n")
+            handle.write(row.encode() + b"\n")
     except BadLine as bad:
         handle.close()
         raise DataError(f"{label}: {bad}") from None
-    except (ValueError, UnicodeError) as bad:
-        handle.close()
-        raise DataError(f"{label}: record {number}: {bad}") from None
     handle.flush()
     return Part(Path(handle.name), domain, label, "record", handle)
+
+
+def _array(path: Path) -> Iterator[str]:
+    return (text.replace("\n", " ") for text in iter_array(path))
+
+
+def _written(row: Any) -> str:
+    """Return a row as JSON; NaN and lone surrogates stay, for the reader of lines to find and name."""
+    return json.dumps(row, default=str)
 
 
 def _parquet(path: Path) -> Iterator[Any]:
@@ -131,27 +155,35 @@ def _parquet(path: Path) -> Iterator[Any]:
 def _hub(spec: Spec) -> Source:
     try:
         import datasets
+        from datasets.exceptions import DatasetsError
         from huggingface_hub import HfApi
+        from huggingface_hub.errors import HfHubHTTPError
     except ImportError:
         raise MissingExtra("hub data", "hub") from None
     name = spec.head.removeprefix("hub:")
     if not name:
         raise SpecError("data 'hub:': an id is needed, as in hub:QiyaoMa/Personalized-RewardBench")
-    split = spec.options.get("split", "test")
+    local = Path(name).is_dir()
     try:
-        revision = None if Path(name).is_dir() else HfApi().dataset_info(name, revision=spec.revision).sha
+        pinned = spec.revision if spec.revision and _COMMIT.fullmatch(spec.revision) else None
+        revision = None if local else pinned or HfApi().dataset_info(name, revision=spec.revision).sha
         chosen = spec.options.get("config")
         configs = [chosen] if chosen else datasets.get_dataset_config_names(name, revision=revision)
-        parts = tuple(
-            spool(
-                datasets.load_dataset(name, config, split=split, revision=revision),
-                "all" if config == "default" else config,
-                f"{name}/{config}/{split}",
-            )
-            for config in configs
-        )
-    except (OSError, ValueError) as bad:
-        if isinstance(bad, DataError):
-            raise
+        tables = {config: datasets.load_dataset(name, config, revision=revision) for config in configs}
+    # the bases of the hub's error hold those of its HTTP library, whichever that is
+    except (*HfHubHTTPError.__bases__, DatasetsError, OSError, ValueError) as bad:
         raise DataError(f"data '{spec}': the hub did not give it: {bad}") from bad
-    return Source(Path(name).name if Path(name).is_dir() else name, parts, revision)
+    split = spec.options.get("split", "test")
+    parts = tuple(_hub_part(splits, config, split, f"{name}/{config}") for config, splits in tables.items())
+    return Source(Path(name).name if local else name, parts, revision)
+
+
+def _hub_part(splits: Mapping[str, Any], config: str, split: str, label: str) -> Part:
+    """Return one configuration as a part: its split, or all of them if each record names the split it is of."""
+    if all(name in table.column_names for table in splits.values() for name in ("user_id", "context", "split")):
+        chosen: list[Any] = list(splits.values())
+    elif split in splits:
+        chosen, label = [splits[split]], f"{label}/{split}"
+    else:
+        raise DataError(f"{label}: no split '{split}'.{did_you_mean(split, splits)} Choose one: ?split=…")
+    return spool(map(_written, chain.from_iterable(chosen)), "all" if config == "default" else config, label)

@@ -80,6 +80,8 @@ def make_retriever(text: str) -> Retriever:
     name, _, rest = spec.head.partition("/")
     if name not in NAMES:
         raise SpecError(f"retriever '{text}': unknown.{did_you_mean(name, NAMES)}")
+    if spec.revision and name != "dense":
+        raise SpecError(f"retriever '{text}': '{name}' takes no revision. Write an @ of a path as %40.")
     if name == "dense":
         from palate.retrieval.dense import Dense
 

@@ -11,7 +11,7 @@ from palate.errors import MissingExtra, ModelError
 from palate.records import Post
 from palate.retrieval.base import search_text
 from palate.spec import Spec
-from palate.weights import Weights, find_weights
+from palate.weights import Weights, find_weights, loading
 
 CONTRIEVER = "facebook/contriever-msmarco"
 _KEPT = 20_000
@@ -73,7 +73,7 @@ class Dense:
 
     @cached_property
     def _weights(self) -> Weights:
-        return find_weights(self.model, self.revision)
+        return find_weights(self.model, self.revision, pickles=True)
 
     @cached_property
     def _encoder(self) -> "MeanPooled":
@@ -81,7 +81,15 @@ class Dense:
 
 
 class MeanPooled:
-    """A transformer whose unmasked token vectors are averaged (Izacard et al. 2022, as released)."""
+    """A transformer whose unmasked token vectors are averaged (Izacard et al. 2022, as released).
+
+    Safetensors are read if there are any, else pickled weights by torch's weights-only loader, which runs no code:
+    encoders of some age are published in that form only.
+
+    Raises:
+        ModelError: it cannot be loaded, or the checkpoint lacks weights that the vectors depend on.
+        MissingExtra: without the extra `hf`.
+    """
 
     def __init__(self, weights: Weights) -> None:
         try:
@@ -90,11 +98,17 @@ class MeanPooled:
         except ImportError:
             raise MissingExtra("dense retrieval", "hf") from None
         self._torch = torch
-        try:
+        with loading(lambda text: f"dense retriever '{weights.id}': cannot be loaded: {text}"):
             self._tokenizer = AutoTokenizer.from_pretrained(weights.folder, trust_remote_code=False)
-            self._model = AutoModel.from_pretrained(weights.folder, trust_remote_code=False, use_safetensors=True)
-        except (OSError, ValueError) as bad:
-            raise ModelError(f"dense retriever '{weights.id}': cannot be loaded: {bad}") from bad
+            self._model, info = AutoModel.from_pretrained(
+                weights.folder, trust_remote_code=False, output_loading_info=True
+            )
+        missing = sorted(name for name in info["missing_keys"] if not name.startswith("pooler."))
+        if missing:
+            raise ModelError(
+                f"dense retriever '{weights.id}': the checkpoint has no {missing[0]} ({len(missing)} such in all), "
+                "so its vectors would be random."
+            )
         self._model = self._model.float().eval().to("cuda" if torch.cuda.is_available() else "cpu")
         window = getattr(self._model.config, "max_position_embeddings", None) or 512
         self._window = min(int(self._tokenizer.model_max_length), int(window))

@@ -1,4 +1,4 @@
-"""Built-in scorers: a coin, and three probes that show how far surface features alone get."""
+"""Built-in scorers: a coin and two probes of surface features, and a word matcher that does read the user."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,11 +20,11 @@ NAMES = ("length", "lexical", "random", "style")
 class Baseline:
     """A scorer made of one rule."""
 
-    probe = True
     budget = None
 
-    def __init__(self, name: str, rule: Rule, identity: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, rule: Rule, identity: Mapping[str, Any], *, probe: bool = True) -> None:
         self.name = name
+        self.probe = probe
         self._rule = rule
         self.identity = {"id": name, "parameters": None, **identity}
 
@@ -66,7 +66,9 @@ def make_baseline(spec: Spec, data: PairSource | None) -> Scorer:
             )
         model = StyleModel(data)
         return Baseline(spec.head, lambda q, a: model.score(q.item_id, a.text), model.identity)
-    return Baseline(spec.head, _length if name == "length" else _lexical, {})
+    if name == "lexical":
+        return Baseline(spec.head, _lexical, {}, probe=False)
+    return Baseline(spec.head, _length, {})
 
 
 def _length(query: Query, answer: Answer) -> float:

@@ -18,17 +18,21 @@ def dump(value: Any, *, indent: int | None = None) -> str:
 class RowLog:
     """The rows of a run by id. Every append reaches the operating system before it returns.
 
+    Args:
+        path: the file; need not exist.
+        mend: cut a torn tail off the file; without it the tail is only left unread, as for a run somebody else writes.
+
     Raises:
         RunError: a line in the middle that is not a row, which no crash of ours can leave behind.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, mend: bool = True) -> None:
         self.path = path
         self.rows: dict[str, dict[str, Any]] = {}
         self.tries: Counter[str] = Counter()
         self._handle: BinaryIO | None = None
         if path.exists():
-            self._read()
+            self._read(mend)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -55,7 +59,7 @@ class RowLog:
         self.rows[row["id"]] = row
         self.tries[row["id"]] += 1
 
-    def _read(self) -> None:
+    def _read(self, mend: bool) -> None:
         good = 0
         for number, raw, ended in _lines(self.path):
             row = _row(raw)
@@ -67,7 +71,7 @@ class RowLog:
                 break
             self._keep(row)
             good += len(raw) + 1
-        if good < self.path.stat().st_size:
+        if mend and good < self.path.stat().st_size:
             with self.path.open("r+b") as handle:
                 handle.truncate(good)
 

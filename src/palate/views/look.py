@@ -29,7 +29,7 @@ def look(
     key: Key | None = None,
     donors: tuple[str, ...] = (),
 ) -> Query:
-    """Return the query that `view` makes of `item`.
+    """Return the query that `view` makes of `item`. Filler is named after the entry it stands for.
 
     Exactly the material that the view reads has to be given: ranked posts for `history`, aspects for `plan`,
     the key for `oracle`, nothing for `question`. Under `user=other` it is the donor's; under `user=none` it is the
@@ -87,7 +87,7 @@ def _context(
 def _filled(context: Context) -> Context:
     if context.user != "none":
         return context
-    blocks = tuple(Block(f"filler-{k}", filler(len(b.text), 7 * k)) for k, b in enumerate(context.blocks))
+    blocks = tuple(Block(f"filler:{b.id}", filler(len(b.text), 7 * k)) for k, b in enumerate(context.blocks))
     return Context(context.kind, context.user, blocks, context.donors)
 
 

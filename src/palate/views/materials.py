@@ -1,6 +1,8 @@
 """From item id and view to a query: fetches what the view reads, from the item or from a donor, and ranks it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from palate.data import Dataset
 from palate.errors import PalateError, SpecError
@@ -38,6 +40,27 @@ class Looker:
         if view.name == "plan":
             raise SpecError("view 'plan': no planner is given.")
         return self._history(item, view, draw) if view.name == "history" else self._oracle(item, view, draw)
+
+    def again(self, item_id: str, view: View, shown: Mapping[str, Any]) -> Query:
+        """Return the query that was shown before, from a row's `shown`, without ranking anew.
+
+        Raises:
+            KeyError: an entry that the data does not have.
+        """
+        item = self._data.get(item_id)
+        names = [str(n).removeprefix("filler:") for n in shown["posts"]]
+        donors = tuple(shown.get("donors", ()))[:1]
+        owner = self._data.get(donors[0]) if donors else item
+        if view.name == "question":
+            return look(item, view)
+        if view.name == "history":
+            posts = {p.id: p for p in owner.posts}
+            return look(item, view, posts=[posts[n] for n in names], donors=donors)
+        key = self._data.key(owner.id)
+        if key is None:
+            raise KeyError(owner.id)
+        aspects = tuple(key.aspects[int(n)] for n in names)
+        return look(item, view, key=replace(key, aspects=aspects), donors=donors)
 
     def _history(self, item: Item, view: View, draw: int) -> Query | NoContext:
         if view.user != "other":

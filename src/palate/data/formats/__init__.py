@@ -27,26 +27,30 @@ class Format:
     build: Callable[[Any, Place], Record]
     fields: tuple[str, ...]
 
+    def fits(self, row: Mapping[str, Any]) -> bool:
+        """Return whether the fields that give it away are there."""
+        return all(row.get(name) is not None for name in self.fields)
+
 
 FORMATS: Mapping[str, Format] = {
     f.name: f
     for f in (
         Format("best-of-n", pairs.SamplesRow, pairs.samples, ("responses",)),
-        Format("personal-rewardbench", personal.PersonalRow, personal.build, ("user_id", "context")),
         Format("lamp-qa", pairs.PairRow, pairs.pair, ("question",)),
         Format("rewardbench", pairs.PromptRow, pairs.prompt_pair, ("prompt",)),
+        Format("personal-rewardbench", personal.PersonalRow, personal.build, ("context",)),
     )
 }
 
 
 def recognise(row: Mapping[str, Any]) -> Format:
-    """Return the form of a file from its first record: the first whose tell-tale fields are all there.
+    """Return the form of a record: the first whose tell-tale fields are all there.
 
     A record with `messages` is the form with `question`; one that fits nothing is read as a
     RewardBench pair, whose errors then name what is missing.
     """
     for form in FORMATS.values():
-        if all(name in row for name in form.fields):
+        if form.fits(row):
             return form
     return FORMATS["lamp-qa" if "messages" in row or "profile" in row else "rewardbench"]
 

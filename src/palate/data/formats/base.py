@@ -41,6 +41,10 @@ class Row(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True)
 
+    def unknown(self) -> dict[str, Any]:
+        """Return the unknown columns that hold something; a table has every column in every row."""
+        return {name: value for name, value in (self.model_extra or {}).items() if value is not None}
+
 
 def fault(text: str) -> PydanticCustomError:
     """Return an error whose words reach the user unchanged."""
@@ -73,11 +77,11 @@ class Turn(Row):
     role: str
     content: Text
 
-    def message(self) -> Message:
-        """Return it as a record."""
+    def message(self, field: str) -> Message:
+        """Return it as a record; `field` is told if the role is not known."""
         role = _ROLES.get(self.role.lower())
         if role is None:
-            raise ValueError(self.role)
+            raise fault(f"{field}: unknown role {self.role!r}; known: user, assistant, system")
         return Message(role, self.content)
 
 
@@ -89,27 +93,22 @@ def turns(rows: list[Turn], field: str) -> tuple[Message, ...]:
     """
     if not rows:
         raise fault(f"{field} must not be empty")
-    for row in rows:
-        if row.role.lower() not in _ROLES:
-            raise fault(f"{field}: unknown role {row.role!r}; known: user, assistant, system")
-    messages = tuple(row.message() for row in rows)
+    messages = tuple(row.message(field) for row in rows)
     if messages[-1].role != "user":
         raise fault(f"{field} must end with the user's turn")
     return messages
 
 
-def reply(value: str | list[Turn] | Turn, messages: tuple[Message, ...], field: str) -> str:
-    """Return the text of an answer given as text, as a turn, or as a conversation that repeats `messages`."""
+def reply(value: str | list[Turn], messages: tuple[Message, ...], field: str) -> str:
+    """Return the text of an answer given as text, or as a conversation that may repeat `messages`."""
     if isinstance(value, str):
         return value
-    if isinstance(value, Turn):
-        return value.content
-    if not value or _ROLES.get(value[-1].role.lower()) != "assistant":
+    found = tuple(turn.message(field) for turn in value)
+    if not found or found[-1].role != "assistant":
         raise fault(f"{field} must end with the assistant's turn")
-    before = tuple(turn.message() for turn in value[:-1]) if len(value) > 1 else messages
-    if before != messages:
+    if found[:-1] not in ((), messages):
         raise fault(f"{field}: the turns before the answer differ from the prompt's")
-    return value[-1].content
+    return found[-1].content
 
 
 def pair_of(item_id: str, chosen: str, rejected: str) -> tuple[Answer, ...]:

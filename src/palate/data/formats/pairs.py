@@ -1,10 +1,9 @@
 """LaMP-QA / Personalized RewardBench (the project's own form), RewardBench, and best-of-N rows."""
 
-from typing import Any
-
 from pydantic import field_validator, model_validator
 
 from palate.data.formats.base import Id, Place, Record, Row, Text, Turn, answer, fault, pair_of, reply, turns
+from palate.data.problems import likely
 from palate.records import Aspect, Item, Key, Message, Post
 
 
@@ -55,8 +54,7 @@ class PairRow(UserRow):
             raise fault("exactly one of 'question' and 'messages' is needed")
         for name, other in (("chosen", "rejected"), ("rejected", "chosen")):
             if getattr(self, name) is None and getattr(self, other) is not None:
-                names = ", ".join(self.model_extra or {})
-                raise fault(f"'{other}' is given but '{name}' is missing (unknown columns: {names or 'none'})")
+                raise fault(f"'{other}' is given but '{name}' is missing.{likely(name, list(self.model_extra or {}))}")
         return self
 
 
@@ -123,7 +121,7 @@ def _asked(
 
 
 def _item(row: UserRow, messages: tuple[Message, ...], place: Place, subset: str | None = None) -> Item:
-    extra: dict[str, Any] = dict(row.model_extra or {})
+    extra = row.unknown()
     if subset is not None:
         extra["subset"] = subset
     return Item(

@@ -1,6 +1,6 @@
 """PersonalRewardBench rows: judged pairs of a user, whose train pairs become the history of the test pairs."""
 
-from palate.data.formats.base import Id, Place, Record, Row, Turn, pair_of, turns
+from palate.data.formats.base import Id, Place, Record, Row, Turn, pair_of, reply, turns
 from palate.records import Item, Post
 
 
@@ -19,11 +19,12 @@ class PersonalRow(Row):
 def build(row: PersonalRow, place: Place) -> Record:
     """Build a record without posts; the data set joins the user's train pairs as posts later."""
     messages = turns(row.context, "context")
-    extra = dict(row.model_extra or {})
+    extra = row.unknown()
     if row.type is not None:
         extra["type"] = row.type
     item = Item(row.id or place.id, row.user_id, place.domain, row.type, messages, (), extra=extra)
-    return Record(item, pair_of(item.id, row.chosen.content, row.rejected.content), None, row.split or "test")
+    chosen, rejected = reply([row.chosen], messages, "chosen"), reply([row.rejected], messages, "rejected")
+    return Record(item, pair_of(item.id, chosen, rejected), None, row.split or "test")
 
 
 def as_post(record: Record) -> Post:

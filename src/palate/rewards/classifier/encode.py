@@ -1,6 +1,7 @@
 """From chat turns and an answer to token ids: the model's template once, special tokens once, nothing cut."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from palate.errors import ModelError
@@ -9,19 +10,28 @@ from palate.records import Message
 STAND_IN = "x"
 
 
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A text as a model reads it; `segments` tells the two texts of a pair apart, where the tokenizer does."""
+
+    ids: list[int]
+    segments: list[int] | None = None
+
+
 class Encoder:
-    """Turns (messages, answer) into ids in one of three named forms.
+    """Turns (messages, answer) into tokens in one of three named forms.
 
     - `chat`: the tokenizer's own chat template.
     - `plain`: `User: …` and `Assistant: …` paragraphs, tokenized as the tokenizer does any text.
     - `pair`: the conversation and the answer as the two texts of a sentence pair.
 
     Raises:
-        ModelError: `chat` without a chat template.
+        ModelError: `chat` without a chat template, or a conversation that the template refuses.
     """
 
     def __init__(self, tokenizer: Any, template: str, name: str) -> None:
         self._tokenizer = tokenizer
+        self._name = name
         self.template = template
         if template == "chat" and not getattr(tokenizer, "chat_template", None):
             raise ModelError(
@@ -30,33 +40,42 @@ class Encoder:
             )
         self._prefix, self._suffix = _special(tokenizer)
 
-    def ids(self, messages: Sequence[Message], answer: str) -> list[int]:
-        """Return the ids of the conversation with `answer` as the assistant's last turn."""
+    def tokens(self, messages: Sequence[Message], answer: str) -> Tokens:
+        """Return the tokens of the conversation with `answer` as the assistant's last turn."""
         if self.template == "pair":
             return self._pair(messages, answer)
         turns = [*messages, Message("assistant", answer)]
         if self.template == "plain":
             text = "\n\n".join(f"{t.role.capitalize()}: {t.content}" for t in turns)
-            return list(self._tokenizer(text)["input_ids"])
-        return self._chat(turns)
+            return _tokens(self._tokenizer(text))
+        return Tokens(self._chat(turns))
 
     def count(self, messages: Sequence[Message]) -> int:
         """Return how many tokens `messages` and the frame around an answer take."""
-        return len(self.ids(messages, STAND_IN))
+        return len(self.tokens(messages, STAND_IN).ids)
 
     def answer_tokens(self, answer: str) -> int:
         """Return how many tokens an answer takes by itself."""
         return len(self._tokenizer(answer, add_special_tokens=False)["input_ids"])
 
-    def _pair(self, messages: Sequence[Message], answer: str) -> list[int]:
+    def _pair(self, messages: Sequence[Message], answer: str) -> Tokens:
         text = messages[0].content
         if len(messages) > 1:
             text = "\n\n".join(f"{m.role.capitalize()}: {m.content}" for m in messages)
-        return list(self._tokenizer(text, answer)["input_ids"])
+        return _tokens(self._tokenizer(text, answer))
 
     def _chat(self, turns: Sequence[Message]) -> list[int]:
+        from jinja2 import TemplateError
+
         chat = [{"role": t.role, "content": t.content} for t in turns]
-        text = self._tokenizer.apply_chat_template(chat, tokenize=False)
+        try:
+            text = self._tokenizer.apply_chat_template(chat, tokenize=False)
+        except TemplateError as bad:
+            roles = ", ".join(t.role for t in turns)
+            raise ModelError(
+                f"model '{self._name}': its chat template refuses a conversation of {roles}: {bad}\n"
+                "Choose another form, and it will be recorded: ?template=plain or ?template=pair."
+            ) from None
         ids = list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
         prefix, suffix = self._prefix, self._suffix
         while prefix and ids[: 2 * len(prefix)] == prefix * 2:
@@ -66,6 +85,11 @@ class Encoder:
         if suffix and ids[-len(suffix) :] != suffix:
             ids = ids + suffix
         return ids
+
+
+def _tokens(encoded: Any) -> Tokens:
+    segments = encoded.get("token_type_ids")
+    return Tokens(list(encoded["input_ids"]), list(segments) if segments and any(segments) else None)
 
 
 def _special(tokenizer: Any) -> tuple[list[int], list[int]]:

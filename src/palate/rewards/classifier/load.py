@@ -1,12 +1,11 @@
 """Loading a classifier that can be trusted: no random head, no remote code, no pickles, one number an answer."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from palate.errors import MissingExtra, ModelError
 from palate.rewards.classifier.options import Options
+from palate.weights import PICKLES_OFF, loading
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +34,22 @@ def load(options: Options) -> Loaded:
     except ImportError:
         raise MissingExtra("models of the family 'hf'", "hf") from None
     name, folder = options.weights.id, options.weights.folder
-    device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = _device(name, options)
     dtype = options.dtype if options.dtype != "auto" else "float32" if device == "cpu" else "auto"
-    with _quiet():
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=options.remote_code)
-            model, info = AutoModelForSequenceClassification.from_pretrained(
-                folder,
-                dtype=dtype,
-                trust_remote_code=options.remote_code,
-                use_safetensors=None if options.pickle else True,
-                output_loading_info=True,
-                **({"attn_implementation": options.attn} if options.attn else {}),
-            )
-        except (OSError, ValueError, ImportError, RuntimeError) as bad:
-            raise ModelError(_reason(name, options, bad)) from bad
-    notes = _head(name, options, info)
-    label = _label(name, options, model.config)
-    model = model.eval().to(device)
+    with loading(lambda text: _reason(name, options, text)), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)  # an untrained head is the same each time
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=options.remote_code)
+        model, info = AutoModelForSequenceClassification.from_pretrained(
+            folder,
+            dtype=dtype,
+            trust_remote_code=options.remote_code,
+            use_safetensors=None if options.pickle else True,
+            output_loading_info=True,
+            **({"attn_implementation": options.attn} if options.attn else {}),
+        )
+        model = model.eval().to(device)
+    untrained = _untrained(name, options, info)
+    label = 0 if untrained and options.label is None else _label(name, options, model.config)
     return Loaded(
         model,
         tokenizer,
@@ -60,11 +57,29 @@ def load(options: Options) -> Loaded:
         str(model.dtype).removeprefix("torch."),
         device,
         getattr(model.config, "_attn_implementation", None),
-        notes,
+        (*untrained, *_pad(tokenizer)),
     )
 
 
-def _head(name: str, options: Options, info: dict[str, Any]) -> tuple[str, ...]:
+def _device(name: str, options: Options) -> str:
+    import torch
+
+    device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as bad:
+        first = str(bad).partition("\n")[0]
+        raise ModelError(f"model '{name}': device '{device}' cannot be used here: {first}") from None
+    return device
+
+
+def _pad(tokenizer: Any) -> tuple[str, ...]:
+    if tokenizer.pad_token_id is None or tokenizer.pad_token_id != tokenizer.eos_token_id:
+        return ()
+    return ("the pad token is the end token; a batch that holds it is padded with an id that it does not hold",)
+
+
+def _untrained(name: str, options: Options, info: dict[str, Any]) -> tuple[str, ...]:
     missing = sorted(info["missing_keys"])
     if not missing:
         return ()
@@ -89,13 +104,12 @@ def _label(name: str, options: Options, config: Any) -> int:
         )
     if options.label in labels:
         return labels.index(options.label)
-    if options.label.isdigit() and int(options.label) < len(labels):
+    if options.label.isdecimal() and int(options.label) < len(labels):
         return int(options.label)
     raise ModelError(f"model '{name}': no output '{options.label}'. Outputs: {', '.join(labels)}.")
 
 
-def _reason(name: str, options: Options, bad: Exception) -> str:
-    text = " ".join(str(bad).split())
+def _reason(name: str, options: Options, text: str) -> str:
     if "trust_remote_code" in text or "custom code" in text:
         return (
             f"model '{name}': loading it would run code from its repository, which is off.\n"
@@ -103,24 +117,5 @@ def _reason(name: str, options: Options, bad: Exception) -> str:
         )
     folder = options.weights.folder
     if not options.pickle and not any(folder.glob("*.safetensors")):
-        return (
-            f"model '{name}': it has only pickled weights (.bin), which are off because loading them can run code.\n"
-            "?pickle=allow reads them with torch's weights-only loader."
-        )
+        return f"model '{name}': {PICKLES_OFF}"
     return f"model '{name}': cannot be loaded as a sequence classifier: {text}"
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep transformers' own warnings back while loading: what matters of them is checked and told by us."""
-    from transformers.utils import logging
-
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()

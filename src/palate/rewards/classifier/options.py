@@ -23,6 +23,16 @@ KNOWN = (
 )
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 TEMPLATES = ("chat", "plain", "pair")
+POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")
+COUNT_FROM_PAD = (
+    "roberta",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+    "roberta-prelayernorm",
+    "camembert",
+    "longformer",
+    "mpnet",
+)
 ROOM = 1024
 BATCH_TOKENS = 8192
 
@@ -56,7 +66,7 @@ class Options:
         spec.only(KNOWN, what)
         allow = {name: spec.choice(name, ("no", "allow"), "no", what) == "allow" for name in ("pickle", "remote_code")}
         weights = find_weights(spec.head.partition("/")[2], spec.revision, pickles=allow["pickle"])
-        window = spec.whole("window", None, what, least=8) or _window(weights)
+        window = _window(weights, spec.whole("window", None, what, least=8))
         room = spec.whole("room", None, what, least=1) or min(ROOM, window // 2)
         if room >= window:
             raise ModelError(
@@ -78,16 +88,30 @@ class Options:
         )
 
 
-def _window(weights: Weights) -> int:
-    """Return the tokens the model can hold: the smaller of what its configuration and its tokenizer say."""
-    config = _json(weights, "config.json")
-    text = config.get("text_config", config)
-    names = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")
-    sizes = [text.get(n) for n in names] + [_json(weights, "tokenizer_config.json").get("model_max_length")]
-    found = [int(s) for s in sizes if isinstance(s, int | float) and 8 <= s < 1e9]
-    if not found:
+def _window(weights: Weights, asked: int | None) -> int:
+    """Return the tokens to use: as asked, else the smaller of what configuration and tokenizer say.
+
+    Raises:
+        ModelError: nothing is said, or more is asked than the model has positions.
+    """
+    positions = _positions(_json(weights, "config.json"))
+    if asked is not None:
+        if positions is not None and asked > positions:
+            raise ModelError(f"model '{weights.id}': window={asked} is more than its {positions} positions.")
+        return asked
+    trained = _json(weights, "tokenizer_config.json").get("model_max_length")
+    sizes = [s for s in (positions, trained) if isinstance(s, int | float) and 8 <= s < 1e9]
+    if not sizes:
         raise ModelError(f"model '{weights.id}': its configuration names no window. Give it in tokens: ?window=4096")
-    return min(found)
+    return int(min(sizes))
+
+
+def _positions(config: dict[str, Any]) -> int | None:
+    """Return the positions a model has; RoBERTa and its kin count theirs from behind the pad id."""
+    text = config.get("text_config", config)
+    sizes = [text.get(name) for name in POSITIONS if isinstance(text.get(name), int)]
+    offset = text.get("pad_token_id", 1) + 1 if text.get("model_type") in COUNT_FROM_PAD else 0
+    return min(sizes) - offset if sizes else None
 
 
 def _json(weights: Weights, name: str) -> dict[str, Any]:

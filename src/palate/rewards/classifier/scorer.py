@@ -10,7 +10,7 @@ from typing import Any
 
 from palate.errors import ModelError
 from palate.records import Answer, Group, Score
-from palate.rewards.classifier.encode import Encoder
+from palate.rewards.classifier.encode import Encoder, Tokens
 from palate.rewards.classifier.load import Loaded, load
 from palate.rewards.classifier.options import Options
 from palate.spec import Spec
@@ -27,10 +27,13 @@ _CHECK = (
 
 @dataclass(frozen=True, slots=True)
 class _Encoded:
-    """One answer on its query, as ids."""
+    """One answer on its query, as tokens."""
 
     answer: Answer
-    ids: list[int]
+    tokens: Tokens
+
+    def __len__(self) -> int:
+        return len(self.tokens.ids)
 
 
 class Classifier:
@@ -101,7 +104,7 @@ class Classifier:
                         yield found
                     else:
                         ready.append(found)
-            ready.sort(key=lambda e: len(e.ids))
+            ready.sort(key=len)
             for batch in self._batches(ready):
                 yield from self._score_batch(batch)
 
@@ -118,27 +121,28 @@ class Classifier:
     def _ready(self, loaded: Loaded) -> None:
         """Try once whether a batch gives the numbers of single texts; if not, batches are off and that is noted."""
         encode = loaded.tokenizer
-        ids = [list(encode(text, add_special_tokens=False)["input_ids"]) for text in _CHECK]
-        together = _forward(loaded, ids)
-        alone = [_forward(loaded, [one])[0] for one in ids]
+        texts = [Tokens(list(encode(text, add_special_tokens=False)["input_ids"])) for text in _CHECK]
+        together = _forward(loaded, texts)
+        alone = [_forward(loaded, [one])[0] for one in texts]
         gap = max(abs(a - b) for a, b in zip(together, alone, strict=True))
         if gap > TOLERANCE.get(loaded.dtype, COARSE):
             self._alone = f"one text at a time: a batch moved a score by {gap:.2g}"
 
     def _encode(self, group: Group, answer: Answer) -> _Encoded | Score:
-        ids = self._encoder.ids(group.query.messages, answer.text)
+        tokens = self._encoder.tokens(group.query.messages, answer.text)
+        ids = tokens.ids
         self._ends = self._ends or {"first": ids[:8], "last": ids[-8:]}
         taken = self._encoder.answer_tokens(answer.text)
         if taken > self._options.room:
             return Score(answer.id, "overlong", None, f"answer of {taken} tokens, room for {self._options.room}")
         if len(ids) > self._options.window:
             return Score(answer.id, "overlong", None, f"{len(ids)} tokens, window of {self._options.window}")
-        return _Encoded(answer, ids)
+        return _Encoded(answer, tokens)
 
     def _batches(self, ready: Sequence[_Encoded]) -> Iterator[list[_Encoded]]:
         batch: list[_Encoded] = []
         for one in ready:
-            full = (len(batch) + 1) * len(one.ids) > self._options.batch_tokens
+            full = (len(batch) + 1) * len(one) > self._options.batch_tokens
             if batch and (full or self._alone):
                 yield batch
                 batch = []
@@ -150,10 +154,10 @@ class Classifier:
         import torch
 
         try:
-            values = _forward(self._loaded, [e.ids for e in batch])
+            values = _forward(self._loaded, [e.tokens for e in batch])
         except torch.cuda.OutOfMemoryError as full:
             if len(batch) == 1:
-                yield Score(batch[0].answer.id, "error", None, f"out of memory: {len(batch[0].ids)} tokens ({full})")
+                yield Score(batch[0].answer.id, "error", None, f"out of memory: {len(batch[0])} tokens ({full})")
                 return
             middle = len(batch) // 2
             yield from self._score_batch(batch[:middle])
@@ -166,22 +170,28 @@ class Classifier:
                 yield Score(one.answer.id, "error", None, f"the model gave {value}, which is not a reward")
 
 
-def _forward(loaded: Loaded, texts: Sequence[list[int]]) -> list[float]:
-    """Return the chosen output for each list of ids, cast to float32 first.
+def _forward(loaded: Loaded, texts: Sequence[Tokens]) -> list[float]:
+    """Return the chosen output for each text, cast to float32 first.
 
     Raises:
         ModelError: the output is not one row of the expected width a text.
     """
     import torch
 
-    model, width = loaded.model, max(map(len, texts))
+    model, width = loaded.model, max(len(t.ids) for t in texts)
     pad = _pad_id(loaded, texts)
     model.config.get_text_config().pad_token_id = pad
     model.config.pad_token_id = pad
-    ids = torch.tensor([t + [pad] * (width - len(t)) for t in texts], device=loaded.device)
-    mask = torch.tensor([[1] * len(t) + [0] * (width - len(t)) for t in texts], device=loaded.device)
+    inputs = {"input_ids": [t.ids for t in texts], "attention_mask": [[1] * len(t.ids) for t in texts]}
+    if any(t.segments for t in texts):
+        inputs["token_type_ids"] = [t.segments or [0] * len(t.ids) for t in texts]
+    fill = {"input_ids": pad}
+    tensors = {
+        name: torch.tensor([r + [fill.get(name, 0)] * (width - len(r)) for r in rows], device=loaded.device)
+        for name, rows in inputs.items()
+    }
     with torch.inference_mode():
-        output = model(input_ids=ids, attention_mask=mask)
+        output = model(**tensors)
     logits = getattr(output, "logits", None)
     shape = tuple(logits.shape) if logits is not None else None
     if logits is None or shape != (len(texts), model.config.num_labels):
@@ -192,9 +202,9 @@ def _forward(loaded: Loaded, texts: Sequence[list[int]]) -> list[float]:
     return [float(v) for v in logits[:, loaded.label].float().cpu()]
 
 
-def _pad_id(loaded: Loaded, texts: Sequence[list[int]]) -> int:
+def _pad_id(loaded: Loaded, texts: Sequence[Tokens]) -> int:
     """Return a pad id that occurs in no text: the tokenizer's own if it can be used, else the smallest free id."""
-    used = set().union(*texts)
+    used = set[int]().union(*(t.ids for t in texts))
     own = loaded.tokenizer.pad_token_id
     if own is not None and own not in used:
         return int(own)

@@ -1,0 +1,40 @@
+# make demo   a fresh virtual environment with the core alone (no torch, no key), then the main job on the sample
+# make lint   formatting, types, imports between floors
+# make test   everything the tests need, then the tests
+# make full   the tests and the benchmarks
+
+PYTHON ?= python3
+VENV   ?= .venv
+DEMO   ?= .venv-demo
+BIN     = $(VENV)/bin
+VIEWS   = --view question --view 'history?user=none' --view swapped --view history --view oracle
+PROBES  = --model builtin/length --model builtin/style --model builtin/lexical
+
+.PHONY: demo lint test full bench clean
+
+demo:
+	@test -x $(DEMO)/bin/palate || ($(PYTHON) -m venv $(DEMO) && $(DEMO)/bin/pip install --quiet .)
+	$(DEMO)/bin/palate eval --data sample $(PROBES) $(VIEWS) --out runs/demo
+	$(DEMO)/bin/palate report runs/demo --out runs/demo-report
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[hub,hf,dev]'
+	@touch $@
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: $(VENV)/.ready
+	$(BIN)/python -m pytest -n 2
+
+bench: $(VENV)/.ready
+	$(BIN)/python benchmarks/core/run.py
+
+full: lint test bench
+
+clean:
+	rm -rf $(VENV) $(DEMO) runs benchmarks/.work
