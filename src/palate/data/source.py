@@ -90,12 +90,16 @@ def _not_found(head: str) -> str:
 
 
 def _folder(folder: Path, split: str) -> Source:
-    """Return the files of a folder; where file names begin with a split, as on the hub, only those of `split`."""
-    found = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.suffix in ENDINGS and p.is_file())
-    shown = [p for p in found if not any(name.startswith(".") for name in p.parts)]
+    """Return the files of a folder; where names begin with a split, as on the hub, only those of `split`.
+
+    Beside such files one whose name tells no split counts as `test`.
+    """
+    inner = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.suffix in ENDINGS and p.is_file())
+    shown = [p for p in inner if not any(name.startswith(".") for name in p.parts)]
     if not shown:
         raise DataError(f"{folder}: no file ending in {', '.join(ENDINGS)} in this folder.")
-    splits = {p: named[1].lower() if (named := _SPLIT.match(p.stem)) else split for p in shown}
+    named = {p: found[1].lower() for p in shown if (found := _SPLIT.match(p.stem))}
+    splits = {p: named.get(p, "test" if named else split) for p in shown}
     kept = [p for p in shown if splits[p] == split]
     if not kept:
         raise DataError(f"{folder}: no file of split '{split}'. Splits: {', '.join(sorted(set(splits.values())))}.")
