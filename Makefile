@@ -10,12 +10,17 @@ BIN     = $(VENV)/bin
 VIEWS   = --view question --view 'history?user=none' --view swapped --view history --view oracle
 PROBES  = --model builtin/length --model builtin/style --model builtin/lexical
 
-.PHONY: demo lint test full bench clean
+.PHONY: demo picture lint test full bench clean
 
 demo:
 	@test -x $(DEMO)/bin/palate || ($(PYTHON) -m venv $(DEMO) && $(DEMO)/bin/pip install --quiet .)
 	$(DEMO)/bin/palate eval --data sample $(PROBES) $(VIEWS) --out runs/demo
 	$(DEMO)/bin/palate report runs/demo --out runs/demo-report
+
+# The picture of the README, from the demo's own figures, in the ink of light and of dark pages.
+picture: demo
+	sed 's/#0a0b0c/#1b1f24/g' runs/demo-report/figures/ladders.svg > docs/img/ladders-light.svg
+	sed 's/#0a0b0c/#e7eaee/g; s/#0072b2/#5aa9e6/g' runs/demo-report/figures/ladders.svg > docs/img/ladders-dark.svg
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -8,15 +8,15 @@ Each size is a process of its own; time is wall time of the whole command, memor
 import argparse
 import json
 import platform
-import random
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-WORK = Path(__file__).resolve().parent.parent / ".work"
-POSTS, WORDS, FULL = 130, 110, 2830
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from shape import FULL, WORK, generated
+
 CHILD = """
 import resource, sys
 from palate.cli import main
@@ -27,34 +27,8 @@ finally:
 """
 
 
-def generate(path: Path, items: int) -> None:
-    rng = random.Random(1)
-    vocabulary = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(2, 10))) for _ in range(30_000)]
-    weights = [1 / (k + 1) for k in range(len(vocabulary))]
-    stream = rng.choices(vocabulary, weights, k=2_000_000)
-
-    def text(words: int) -> str:
-        start = rng.randrange(len(stream) - words)
-        return " ".join(stream[start : start + words])
-
-    with path.open("w") as handle:
-        for k in range(items):
-            row = {
-                "id": str(k),
-                "user_id": f"u{k}",
-                "domain": f"domain-{k % 3}",
-                "question": text(12),
-                "profile": [{"id": f"{k}-{n}", "category": "any", "text": text(WORDS)} for n in range(POSTS)],
-                "chosen": text(85),
-                "rejected": text(85),
-            }
-            handle.write(json.dumps(row) + "\n")
-
-
 def measure(items: int) -> dict[str, float]:
-    data, out = WORK / f"set-{items}.jsonl", WORK / "runs"
-    if not data.exists():
-        generate(data, items)
+    data, out = generated(items), WORK / "runs"
     shutil.rmtree(out, ignore_errors=True)
     args = ["eval", "--data", str(data), "--model", "builtin/lexical", "--view", "history", "--out", str(out), "--json"]
     start = time.perf_counter()
@@ -86,7 +60,6 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the sizes")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    WORK.mkdir(exist_ok=True)
     scale = 10 if args.quick else 1
     rows = [measure(items // scale) for items in (FULL // 4, FULL // 2, FULL)]
     result = {

@@ -172,9 +172,11 @@ def _notes(result: "Evaluation") -> None:
 
 
 def _users(result: "Evaluation") -> list[str]:
-    """Say how accuracy spreads over users, for each run."""
+    """Say how accuracy spreads over users: for each run, or with many runs for those under `history`."""
     found = []
-    for run in result:
+    views = [run.view for run in result]
+    few = len(views) <= 6 or "history" not in views
+    for run in (r for r in result if few or r.view == "history"):
         if (u := run.metrics["users"]) is not None:
             middle = f"median {share(u['median'])}, quartiles {interval([u['q1'], u['q3']])}"
             found.append(f"{_name(run.model)} {run.view}: over {u['users']} users {middle}, sd {points(u['sd'])[1:]}")

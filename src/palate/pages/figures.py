@@ -27,8 +27,11 @@ _FONT = re.compile(r"font: ([\d.]+)px[^;\"]*")
 
 
 @contextmanager
-def figure(width: float, height: float) -> Iterator[tuple["Figure", Any]]:
-    """Yield a figure and its axes in the house style; sizes in inches. Nothing global of matplotlib is changed."""
+def figure(width: float, height: float, columns: int = 1) -> Iterator[tuple["Figure", Any]]:
+    """Yield a figure in the house style and its axes, a list of them if there are several columns.
+
+    Sizes are in inches. Nothing global of matplotlib is changed.
+    """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -51,7 +54,7 @@ def figure(width: float, height: float) -> Iterator[tuple["Figure", Any]]:
     }
     with rc_context(style):
         made = Figure(figsize=(width, height), layout="constrained")
-        yield made, made.add_subplot()
+        yield made, made.subplots(1, columns, sharey=True) if columns > 1 else made.add_subplot()
 
 
 def to_svg(made: "Figure", name: str) -> str:

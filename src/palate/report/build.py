@@ -64,6 +64,7 @@ def _section(number: int, board: Board, drawn: dict[str, str]) -> dict[str, Any]
     top = dict(list(heads.items())[:DRAWN])
     keep = _Figures(f"{number}-" if number else "", drawn)
     ladders = [(x, keep(figures.ladder(x), f"ladder-{x.title}", f"View ladder of {x.title}")) for x in found]
+    keep(figures.ladders(found), "ladders", "View ladders")
     sizes = {t: _in_order(r.metrics["by_history_size"]) for t, r in top.items()}
     lengths = {t: by_length(board, r) for t, r in top.items()} if board.data else {}
     people = {t: _users(r) for t, r in top.items()}

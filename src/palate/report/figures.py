@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from palate.pages import COLOURS, figure, to_svg
-from palate.report.board import LADDER, Line
+from palate.report.board import Line
+from palate.report.load import LoadedRun
 
 STEPS = (("question", "question"), ("history?user=none", "filler"), ("history", "history"), ("oracle", "rubric"))
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c8c8c", "#5e4fa2")
@@ -13,25 +14,50 @@ MARKERS = "osD^vP<>"
 
 def ladder(line: Line) -> str | None:
     """Return one model's view ladder: question, filler, history, rubric, with another user's history beside."""
-    steps = [(k, line.runs[view]) for k, (view, _) in enumerate(STEPS) if view in line.runs]
-    steps = [(k, run) for k, run in steps if run.metrics["accuracy"] is not None]
-    if len(steps) < 2:
+    if not _climbs(line):
         return None
     with figure(3.4, 2.3) as (made, axes):
-        axes.axhline(50, color="#888888", linewidth=0.7, linestyle=(0, (4, 3)))
-        axes.plot(
-            [k for k, _ in steps], [_value(r) for _, r in steps], color=COLOURS["history"], linewidth=1.4, zorder=2
-        )
-        for k, run in steps:
-            _point(axes, k, run.metrics, "o", COLOURS["history"])
-        swapped = line.runs.get("swapped")
-        if swapped is not None and swapped.metrics["accuracy"] is not None:
-            _point(axes, 2.22, swapped.metrics, "D", COLOURS["swapped"], label="another user's history")
-            axes.legend(frameon=False, fontsize=8, loc="upper left", handletextpad=0.2, borderpad=0)
-        axes.set_xlim(-0.35, 3.35)
-        axes.set_xticks(range(4), [name for _, name in STEPS])
-        _percent(axes)
+        _ladder(axes, line)
+        axes.set_ylabel("accuracy, %")
         return to_svg(made, f"ladder-{line.model}")
+
+
+def ladders(found: Sequence[Line]) -> str | None:
+    """Return the ladders of up to four models side by side, for papers."""
+    shown = [line for line in found if _climbs(line)][:4]
+    if len(shown) < 2:
+        return None
+    with figure(2.9 * len(shown), 2.4, len(shown)) as (made, panels):
+        for axes, line in zip(panels, shown, strict=True):
+            _ladder(axes, line)
+            axes.set_title(line.title + (" (probe)" if line.probe else ""), fontsize=9)
+        panels[0].set_ylabel("accuracy, %")
+        return to_svg(made, "ladders")
+
+
+def _steps(line: Line) -> list[tuple[int, LoadedRun]]:
+    steps = [(k, line.runs[view]) for k, (view, _) in enumerate(STEPS) if view in line.runs]
+    return [(k, run) for k, run in steps if run.metrics["accuracy"] is not None]
+
+
+def _climbs(line: Line) -> bool:
+    return len(_steps(line)) > 1
+
+
+def _ladder(axes: Any, line: Line) -> None:
+    steps = _steps(line)
+    axes.axhline(50, color="#888888", linewidth=0.7, linestyle=(0, (4, 3)))
+    values = [100 * float(run.metrics["accuracy"]) for _, run in steps]
+    axes.plot([k for k, _ in steps], values, color=COLOURS["history"], linewidth=1.4, zorder=2)
+    for k, run in steps:
+        _point(axes, k, run.metrics, "o", COLOURS["history"])
+    swapped = line.runs.get("swapped")
+    if swapped is not None and swapped.metrics["accuracy"] is not None:
+        _point(axes, 2.22, swapped.metrics, "D", COLOURS["swapped"], label="another user's history")
+        axes.legend(frameon=False, fontsize=8, loc="upper left", handletextpad=0.2, borderpad=0)
+    axes.set_xlim(-0.35, 3.35)
+    axes.set_xticks(range(4), [name for _, name in STEPS])
+    _percent(axes)
 
 
 def groups(title: str, found: Mapping[str, Mapping[str, Mapping[str, Any]]], label: str) -> str | None:
@@ -51,6 +77,7 @@ def groups(title: str, found: Mapping[str, Mapping[str, Mapping[str, Any]]], lab
         counts = {n: max(each[n]["n"] for each in found.values() if n in each) for n in names}
         axes.set_xticks(range(len(names)), [f"{n}\nn = {counts[n]}" for n in names])
         axes.set_xlabel(label)
+        axes.set_ylabel("accuracy, %")
         _percent(axes)
         axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
         return to_svg(made, title)
@@ -101,13 +128,10 @@ def parameters(found: Mapping[str, Sequence[tuple[float, Mapping[str, Any], str]
                 _point(axes, size, figures, marker, colour, label=family if place == 0 else None)
         axes.set_xscale("log")
         axes.set_xlabel("parameters")
+        axes.set_ylabel("accuracy, %")
         _percent(axes)
         axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
         return to_svg(made, "parameters")
-
-
-def _value(run: Any) -> float:
-    return 100 * float(run.metrics["accuracy"])
 
 
 def _point(axes: Any, x: float, figures: Mapping[str, Any], marker: str, colour: str, label: str | None = None) -> None:
@@ -120,8 +144,4 @@ def _point(axes: Any, x: float, figures: Mapping[str, Any], marker: str, colour:
 def _percent(axes: Any) -> None:
     axes.set_ylim(0, 101)
     axes.set_yticks([0, 25, 50, 75, 100])
-    axes.set_ylabel("accuracy, %")
     axes.grid(axis="y")
-
-
-__all__ = ["LADDER", "groups", "ladder", "parameters", "users"]
