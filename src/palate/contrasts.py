@@ -39,16 +39,19 @@ class RunLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """`first` minus `second` with the statistics of the difference."""
+    """`model` under `view` minus `other_model` under `other_view`, with the statistics of the difference."""
 
     kind: Kind
-    first: str
-    second: str
+    model: str
+    view: str
+    other_model: str
+    other_view: str
     difference: Difference
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
-        return {"kind": self.kind, "first": self.first, "second": self.second, **asdict(self.difference)}
+        names = {"model": self.model, "view": self.view, "other_model": self.other_model, "other_view": self.other_view}
+        return {"kind": self.kind, **names, **asdict(self.difference)}
 
 
 def contrasts_of(data: Dataset, runs: Sequence[RunLike], ids: Sequence[str]) -> list[Contrast]:
@@ -63,18 +66,16 @@ def contrasts_of(data: Dataset, runs: Sequence[RunLike], ids: Sequence[str]) -> 
 
 
 def contrast(data: Dataset, kind: Kind, first: RunLike, second: RunLike, ids: Sequence[str]) -> Contrast:
-    """Return one contrast over `ids`; users are resampled and flipped as a whole where they repeat, else items."""
-    users = [data.entries[i].user_id for i in ids] if data.has_users else []
-    repeat = len(set(users)) < len(users)
-    found = difference(
-        list(_credits(first, ids)),
-        list(_credits(second, ids)),
-        users if repeat else list(ids),
-        "users" if repeat else "items",
-    )
-    same = kind != "model"
-    names = (f"{first.model} {first.view}", second.view if same else f"{second.model} {second.view}")
-    return Contrast(kind, names[0], names[1], found)
+    """Return one contrast over `ids`; users are resampled and flipped as a whole where they repeat, else items.
+
+    Lift and swap drop of `history` are about items that have a history: without one there is nothing to read or swap.
+    """
+    if kind in ("lift", "swap_drop") and View.parse(first.view).reads_posts:
+        ids = [i for i in ids if data.entries[i].posts]
+    units = [data.entries[i].unit for i in ids]
+    name = "users" if len(set(units)) < len(units) else "items"
+    found = difference(list(_credits(first, ids)), list(_credits(second, ids)), units, name)
+    return Contrast(kind, first.model, first.view, second.model, second.view, found)
 
 
 def _kind(first: RunLike, second: RunLike) -> Kind | None:
@@ -85,7 +86,7 @@ def _kind(first: RunLike, second: RunLike) -> Kind | None:
         return None
     if b.name == "question":
         return "gain"
-    if (a.name, a.k) != (b.name, b.k):
+    if (a.name, a.k, a.planner) != (b.name, b.k, b.planner):
         return None
     return "lift" if b.user == "none" else "swap_drop" if b.user == "other" else None
 

@@ -106,13 +106,15 @@ class Block:
 class Context:
     """The context section of a query: what kind, whose, and its entries, best first.
 
-    `donors` names the items that `user=other` borrowed from.
+    `donors` names the items that `user=other` borrowed from; `lost` counts posts that retrieval had no finite number
+    for and put last.
     """
 
     kind: Literal["posts", "plan", "rubric"]
     user: UserOf
     blocks: tuple[Block, ...]
     donors: tuple[str, ...] = ()
+    lost: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,26 @@ class Score:
 
     def __post_init__(self) -> None:
         assert (self.status == "ok") == (self.value is not None), "only an ok score carries a number"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One exchange with a language model, kept whole.
+
+    `key` names what was asked; `text` is the raw reply, `note` the cause of a failure, `usage` tokens if the server
+    told them, `logprobs` those of the first token's candidates if asked for, `thoughts` what the server sent apart
+    from the reply.
+    """
+
+    key: str
+    attempt: int
+    status: Status
+    text: str | None
+    finish_reason: str | None
+    usage: Mapping[str, int] | None
+    note: str | None = None
+    logprobs: Mapping[str, float] | None = None
+    thoughts: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Values, and `@` or `?` inside a name, are percent-encoded. A string prints back 
 `?` gives the run its name.
 """
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from urllib.parse import quote, unquote
 
 from palate.errors import SpecError, did_you_mean
 
+LONGEST_SLUG = 60
 _SLUG = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -89,8 +91,11 @@ def _options(tail: str, text: str, what: str) -> dict[str, str]:
 
 
 def slug(text: str) -> str:
-    """Return `text` as one part of a folder name: letters, digits, dot, dash and underscore."""
-    return _SLUG.sub("_", text).strip("._") or "unnamed"
+    """Return `text` as one part of a folder name: letters, digits, dot, dash and underscore, at most 60 of them."""
+    plain = _SLUG.sub("_", text).strip("._") or "unnamed"
+    if len(plain) <= LONGEST_SLUG:
+        return plain
+    return f"{plain[: LONGEST_SLUG - 9]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def short_model(head: str) -> str:
@@ -98,3 +103,11 @@ def short_model(head: str) -> str:
     family, _, rest = head.partition("?")[0].partition("/")
     is_path = rest.startswith(("/", ".", "~")) or rest.count("/") > 1
     return f"{family}/{rest.rstrip('/').rpartition('/')[2]}" if is_path else f"{family}/{rest}"
+
+
+def model_name(identity: Mapping[str, object]) -> str:
+    """Return a model's name from what a run records of it: family, id, revision and options; no path of a machine."""
+    options = identity.get("options")
+    given = {str(k): str(v) for k, v in options.items()} if isinstance(options, Mapping) else {}
+    revision = identity.get("revision")
+    return str(Spec(f"{identity['family']}/{identity['id']}", str(revision) if revision else None, given))

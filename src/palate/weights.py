@@ -5,15 +5,26 @@ import json
 import math
 import pickle
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
+from typing import Any
 
 from palate.errors import MissingExtra, ModelError
 
 ENDINGS = (".safetensors", ".bin")
+POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")
+COUNT_FROM_PAD = (
+    "roberta",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+    "roberta-prelayernorm",
+    "camembert",
+    "longformer",
+    "mpnet",
+)
 _PATTERNS = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.py"]
 _SETTINGS = (".json", ".jinja", ".model", ".txt", ".py")
 _BLOB = re.compile(r"[0-9a-f]{64}")
@@ -150,3 +161,11 @@ def _values(path: Path, name: str) -> int:
         raise ModelError(
             f"model '{name}': {path.name} is not a safetensors file: damaged, or a Git LFS pointer not yet fetched."
         ) from None
+
+
+def positions_of(config: Mapping[str, Any]) -> int | None:
+    """Return the positions a model has; RoBERTa and its kin count theirs from behind the pad id."""
+    text = config.get("text_config", config)
+    sizes = [text.get(name) for name in POSITIONS if isinstance(text.get(name), int)]
+    offset = text.get("pad_token_id", 1) + 1 if text.get("model_type") in COUNT_FROM_PAD else 0
+    return min(sizes) - offset if sizes else None

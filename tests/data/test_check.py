@@ -162,7 +162,10 @@ def test_dates_are_compared_as_far_as_both_tell(write: Any, post: str, question:
 
 def test_post_ids_that_repeat_are_told(write: Any) -> None:
     row = even(1, profile=[{"id": "p", "text": "I like tea."}, {"id": "p", "text": "I like rain."}])
-    assert warnings_of(write(row, even(2))) == ("post ids repeat within a history: q1",)
+    found = check_data(str(write(row, even(2))))
+    assert found.problems == (
+        "data.jsonl, line 1: profile: two posts have the id 'p', so what was shown could not be told",
+    )
 
 
 def test_a_judged_pair_that_returns_as_an_item_is_told(write: Any) -> None:
@@ -175,7 +178,15 @@ def test_a_judged_pair_that_returns_as_an_item_is_told(write: Any) -> None:
 
 def test_records_without_answers_are_told_with_the_columns_that_are_not_known(write: Any) -> None:
     row = make_row(1, chosen=None, rejected=None, answer="Tea.", response="Coffee.")
-    assert warnings_of(write(row)) == ("no answers (unknown columns: answer, response): q1",)
+    assert "no answers (unknown columns: answer, response): q1" in warnings_of(write(row))
+
+
+def test_a_column_that_is_nearly_a_field_is_told(write: Any) -> None:
+    row = even(1, profil=[], userid="ann", source="web")
+    found = warnings_of(write(row))
+    assert "column 'profil' is kept but not read. Did you mean 'profile'?" in found
+    assert "column 'userid' is kept but not read. Did you mean 'user_id'?" in found
+    assert not any("source" in text for text in found)
 
 
 def test_missing_users_are_told(write: Any) -> None:

@@ -17,7 +17,9 @@ from palate.records import Answer, Item, Key
 from rows import make_row
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).filter(str.strip)
-POSTS = st.lists(st.fixed_dictionaries({"text": TEXT}, optional={"category": TEXT, "date": TEXT}), max_size=3)
+POSTS = st.lists(
+    st.fixed_dictionaries({"text": TEXT}, optional={"category": TEXT, "date": st.dates().map(str)}), max_size=3
+)
 ASPECTS = st.lists(st.fixed_dictionaries({"aspect": TEXT, "evidence": TEXT, "reason": TEXT}), max_size=2)
 ROWS = st.lists(
     st.fixed_dictionaries(
@@ -113,9 +115,12 @@ def test_entries_count_the_history(write: Any) -> None:
 
 
 def test_records_without_users_are_noted(write: Any) -> None:
-    data = open_data(str(write(make_row(1), make_row(2, user_id=None))))
+    data = open_data(str(write(make_row(1, user_id=None), make_row(2, user_id=None))))
     assert not data.has_users
     assert data.notes == ("no user ids: each item counts as its own user; there are no per-user figures",)
+    some = open_data(str(write(make_row(1), make_row(2, user_id=None))))
+    assert some.has_users
+    assert some.notes == ("1 items name no user: each counts as a user of its own",)
 
 
 def test_samples_are_no_pairs(write: Any) -> None:

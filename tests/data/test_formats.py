@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from palate.data import open_data
 from palate.data.formats import FORMATS, Place, Record, read_record, recognise
+from palate.errors import DataError
 from palate.records import Aspect, Message, Post
 from rows import make_row
 
@@ -244,3 +246,23 @@ def test_pairs_that_nobody_can_decide_are_refused(chosen: str, rejected: str, fa
     own = make_row() | {"chosen": chosen, "rejected": rejected}
     assert faults_of(own) == [fault]
     assert faults_of({"prompt": "Q", "chosen": chosen, "rejected": rejected}) == [fault]
+
+
+@pytest.mark.parametrize(
+    ("date", "fine"),
+    [
+        ("2024-05-01", True),
+        ("2024", True),
+        ("2024-05-01T10:00:00Z", True),
+        ("yesterday", False),
+        ("2024-13-45", False),
+        ("01/02/1999", False),
+    ],
+)
+def test_dates_of_posts_are_iso(write: Any, date: str, fine: bool) -> None:
+    path = str(write(make_row(1, profile=[{"text": "Tea.", "date": date}])))
+    if fine:
+        assert open_data(path).get("q1").posts[0].date == date
+    else:
+        with pytest.raises(DataError, match="expected an ISO date"):
+            open_data(path)

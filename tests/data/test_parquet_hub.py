@@ -86,7 +86,9 @@ def hub(tmp_path: Path, to_parquet: Any, monkeypatch: pytest.MonkeyPatch) -> Pat
             optional={
                 "user_id": TEXT,
                 "category": TEXT,
-                "profile": st.lists(st.fixed_dictionaries({"text": TEXT}, optional={"date": TEXT}), max_size=3),
+                "profile": st.lists(
+                    st.fixed_dictionaries({"text": TEXT}, optional={"date": st.dates().map(str)}), max_size=3
+                ),
                 "rubric_aspects": st.lists(
                     st.fixed_dictionaries({"aspect": TEXT}, optional={"reason": TEXT}), max_size=2
                 ),

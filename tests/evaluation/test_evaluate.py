@@ -120,7 +120,7 @@ class Flaky:
 
 def use(monkeypatch: pytest.MonkeyPatch, **faults: Any) -> None:
     length = Baseline("builtin/length", lambda _, a: float(len(a.text)), {})
-    monkeypatch.setattr("palate.evaluation.api.open_model", lambda *_: Flaky(length, **faults))
+    monkeypatch.setattr("palate.evaluation.api.open_model", lambda *_, **__: Flaky(length, **faults))
 
 
 def test_failed_items_are_told_kept_out_and_done_again(
@@ -182,11 +182,20 @@ def test_history_sizes_cold_start_and_columns(write: Any, tmp_path: Path) -> Non
 
 def test_per_user_figures(write: Any, tmp_path: Path) -> None:
     longer = {"chosen": "Much the longer answer.", "rejected": "Short."}
-    data = write(*(make_row(k, user_id=f"u{k // 3}", **(longer if k < 3 else {})) for k in range(6)))
-    m = run(data, out=tmp_path / "runs").runs[0].metrics
+    rows = [make_row(k, user_id=f"u{k // 3}", **(longer if k < 3 else {})) for k in range(6)]
+    m = run(write(*rows), out=tmp_path / "runs").runs[0].metrics
     assert m["by_user"] == {"u0": {"n": 3, "scored": 3, "accuracy": 1.0}, "u1": {"n": 3, "scored": 3, "accuracy": 0.0}}
     assert m["users"]["median"] == 0.5
-    assert m["ci_method"] == "bootstrap over users"
+    assert m["ci_method"] == "wilson over users (few)"
+
+
+def test_a_record_without_user_is_a_user_of_its_own(write: Any, tmp_path: Path) -> None:
+    rows = [make_row(k, user_id=f"u{k % 12}") for k in range(36)]
+    whole = run(write(*rows), out=tmp_path / "runs").runs[0].metrics
+    found = run(write(*rows, make_row(99, user_id=None)), out=tmp_path / "runs")
+    assert whole["ci_method"] == found.runs[0].metrics["ci_method"] == "wilson over users (all alike)"
+    assert len(found.runs[0].metrics["by_user"]) == 12
+    assert found.data.notes == ("1 items name no user: each counts as a user of its own",)
 
 
 def test_without_users_items_are_the_unit(write: Any, tmp_path: Path) -> None:
@@ -198,14 +207,15 @@ def test_without_users_items_are_the_unit(write: Any, tmp_path: Path) -> None:
 
 def test_contrasts(tmp_path: Path) -> None:
     found = run("sample", "builtin/lexical", "builtin/length", views=VIEWS, out=tmp_path)
-    by_kind = {(c.kind, c.first, c.second): c.difference for c in found.contrasts}
+    by_kind = {(c.kind, c.model, c.view, c.other_model, c.other_view): c.difference for c in found.contrasts}
     accuracy = {v: found.run("builtin/lexical", v).metrics["accuracy"] for v in VIEWS}
-    lift = by_kind["lift", "builtin/lexical history", "history?user=none"]
+    lift = by_kind["lift", "builtin/lexical", "history", "builtin/lexical", "history?user=none"]
     assert lift.value == pytest.approx(accuracy["history"] - accuracy["history?user=none"])
-    drop = by_kind["swap_drop", "builtin/lexical history", "swapped"]
+    drop = by_kind["swap_drop", "builtin/lexical", "history", "builtin/lexical", "swapped"]
     assert drop.value == pytest.approx(accuracy["history"] - accuracy["swapped"])
-    assert by_kind["gain", "builtin/lexical oracle", "question"].value == pytest.approx(accuracy["oracle"] - 0.5)
-    assert by_kind["model", "builtin/length history", "builtin/lexical history"].common == 60
+    gain = by_kind["gain", "builtin/lexical", "oracle", "builtin/lexical", "question"]
+    assert gain.value == pytest.approx(accuracy["oracle"] - 0.5)
+    assert by_kind["model", "builtin/length", "history", "builtin/lexical", "history"].common == 60
     assert "users" in lift.method
 
 
@@ -266,7 +276,75 @@ def test_scores_of_a_group_may_come_in_any_order(write: Any, tmp_path: Path, mon
             yield from reversed(list(self.inner.score(groups)))
 
     length = Baseline("builtin/length", lambda _, a: float(len(a.text)), {})
-    monkeypatch.setattr("palate.evaluation.api.open_model", lambda *_: Backwards(length))
+    monkeypatch.setattr("palate.evaluation.api.open_model", lambda *_, **__: Backwards(length))
     turned = run(data, out=tmp_path / "b").runs[0]
     assert dict(turned.rows) == dict(straight.rows)
     assert replace(turned, folder=straight.folder).metrics == straight.metrics
+
+
+def test_lift_and_swap_drop_are_about_items_with_a_history(write: Any, tmp_path: Path) -> None:
+    data = write(*(make_row(k, **({"profile": []} if k < 5 else {})) for k in range(20)))
+    found = run(data, "builtin/lexical", views=["question", "history", "swapped"], out=tmp_path / "runs")
+    assert {c.kind: c.difference.n for c in found.contrasts} == {"swap_drop": 15, "gain": 20}
+
+
+def test_a_smaller_limit_leaves_the_larger_run_as_it_is(write: Any, tmp_path: Path) -> None:
+    data = write(*(make_row(k) for k in range(1, 9)))
+    whole = run(data, out=tmp_path / "runs").runs[0]
+    part = run(data, out=tmp_path / "runs", limit=3).runs[0]
+    assert part.metrics["n"] == 3
+    for name in ("metrics.json", "run.json"):
+        assert json.loads((whole.folder / name).read_text()) == dict(whole.metrics if name[0] == "m" else whole.record)
+
+
+def test_options_are_part_of_the_digest_and_paths_are_not(write: Any, tmp_path: Path) -> None:
+    data = write(make_row(1))
+    copied = tmp_path / "copy.jsonl"
+    copied.write_bytes(data.read_bytes())
+    one, other = (run(path, "builtin/random?seed=1", out=tmp_path / "runs").runs[0] for path in (data, copied))
+    assert one.record["digest"] == other.record["digest"]
+    seeded = run(data, "builtin/random?seed=2", out=tmp_path / "runs").runs[0]
+    assert seeded.record["digest"] != one.record["digest"]
+
+
+class Broken(Flaky):
+    """A scorer that gives NaN for one answer and forgets another."""
+
+    def score(self, groups: Iterable[Group]) -> Iterator[Score]:
+        for score in self.inner.score(groups):
+            if score.answer_id == "q1#chosen":
+                yield replace(score, value=float("nan"))
+            elif score.answer_id != "q2#rejected":
+                yield score
+
+
+def test_what_is_no_number_is_an_error_of_its_item(write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    length = Baseline("builtin/length", lambda _, a: float(len(a.text)), {})
+    monkeypatch.setattr("palate.evaluation.api.open_model", lambda *_, **__: Broken(length))
+    found = run(write(*(make_row(k) for k in (1, 2, 3))), out=tmp_path / "runs").runs[0]
+    assert {i: r["status"] for i, r in found.rows.items()} == {"q1": "error", "q2": "error", "q3": "ok"}
+    assert "nan" in found.rows["q1"]["notes"][0]
+    assert "no number" in found.rows["q2"]["notes"][0]
+
+
+def test_posts_without_a_finite_similarity_are_counted(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palate.retrieval.bm25.Bm25.scores", lambda *_: [float("nan"), 1.0])
+    found = run(write(make_row(1)), "builtin/lexical", views="history", out=tmp_path / "runs").runs[0]
+    assert found.rows["q1"]["shown"] == {"posts": ["p1-2", "p1-1"], "dropped": 0, "lost": 1}
+    assert found.metrics["lost_posts"] == {"items": 1, "posts": 1}
+
+
+def test_too_many_draws(write: Any, tmp_path: Path) -> None:
+    with pytest.raises(PalateError, match="more than the 10 nearest"):
+        run(write(make_row(1)), views="swapped?draws=11")
+    found = run(
+        write(*(make_row(k) for k in (1, 2))), "builtin/lexical", views="swapped?draws=2", out=tmp_path / "runs"
+    )
+    assert "1 draws instead of 2" in found.runs[0].rows["q1"]["notes"][0]
+
+
+def test_columns_of_later_records_count(write: Any, tmp_path: Path) -> None:
+    found = run(write(make_row(1), make_row(2, source="web")), out=tmp_path / "runs", by="source").runs[0]
+    assert {g: m["n"] for g, m in found.metrics["by"]["source"].items()} == {"(none)": 1, "web": 1}

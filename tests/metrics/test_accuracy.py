@@ -41,7 +41,8 @@ def test_accuracy_is_the_mean_of_the_credits(outcomes: list[str | None]) -> None
         (["correct"] * 20, [str(k) for k in range(20)], "wilson"),
         (["correct"] * 20, None, "wilson"),
         (["correct", "tie", "wrong"] * 5, [str(k) for k in range(15)], "bootstrap over items"),
-        (["correct", "wrong", "correct"] * 5, [str(k % 4) for k in range(15)], "bootstrap over users"),
+        (["correct", "wrong", "correct"] * 12, [str(k % 11) for k in range(36)], "bootstrap over users"),
+        (["correct", "wrong", "correct"] * 5, [str(k % 4) for k in range(15)], "wilson over users (few)"),
         (["correct"] * 6, ["a", "a", "b", "b", "c", "c"], "wilson over users (all alike)"),
     ],
 )

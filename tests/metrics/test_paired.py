@@ -64,6 +64,14 @@ def test_users_are_flipped_as_a_whole() -> None:
     assert difference(first, second, range(8), "items").p == 2 / 256
 
 
+def test_few_clusters_take_a_t_interval() -> None:
+    gaps = [1.0, 0.0, 0.5, 0.0, 1.0]
+    found = difference(gaps, [0.0] * 5, range(5), "items")
+    half = stats.t.ppf(0.975, 4) * np.std(gaps, ddof=1) / np.sqrt(5)
+    assert found.ci95 == pytest.approx((0.5 - half, min(1.0, 0.5 + half)))
+    assert found.method.startswith("t over items (few)")
+
+
 def test_alike_everywhere_is_not_certain() -> None:
     found = difference([1.0] * 20, [1.0] * 20, range(20), "items")
     assert found.value == 0.0

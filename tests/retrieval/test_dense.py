@@ -122,6 +122,7 @@ class TestIdentity:
             "id": "model",
             "revision": None,
             "weights": find_weights(encoder, None).digest,
+            "settings": find_weights(encoder, None).settings,
             "pooling": "mean over unmasked tokens",
             "similarity": "dot product",
             "text": "prompt + text",
@@ -264,7 +265,9 @@ class TestStored:
         stored = evaluate("sample", "builtin/lexical", views, tmp_path / "b", retriever=f"stored/{folder}")
         for one, other in zip(direct, stored, strict=True):
             assert one.rows == other.rows
-            assert other.record["config"]["retriever"] == {**record["retriever"], "stored_k": 10}
+            used = other.record["config"]["retriever"]
+            assert len(used["rankings"]) == 64
+            assert used == {**record["retriever"], "stored_k": 10, "rankings": used["rankings"]}
 
     def test_the_run_names_the_retriever(self, encoder: str, write: Any, tmp_path: Path) -> None:
         data = str(write(make_row(1), make_row(2)))

@@ -150,7 +150,7 @@ class TestHead:
         model = f"hf/{tiny(causal=True)}?head=untrained"
         (run,) = evaluate("sample", model, "question", tmp_path, limit=2)
         assert run.metrics["coverage"] == 1
-        assert run.record["config"]["model_identity"]["untrained_head"] is True
+        assert run.record["config"]["model"]["options"] == {"head": "untrained"}
         assert "UNTRAINED: score.weight" in run.record["environment"]["notes"][0]
 
     def test_an_untrained_head_is_the_same_each_time(self, tiny: TinyModels) -> None:
@@ -224,7 +224,7 @@ class TestTemplate:
     def test_the_plain_form_is_recorded(self, tiny: TinyModels, tmp_path: Path) -> None:
         (run,) = evaluate("sample", f"hf/{tiny(chat=None)}?template=plain", "question", tmp_path, limit=2)
         assert run.metrics["coverage"] == 1
-        assert run.record["config"]["model_identity"]["template"] == "plain"
+        assert run.record["config"]["model"]["template"] == "plain"
 
     def test_the_plain_form_is_paragraphs_with_roles(self, tiny: TinyModels) -> None:
         paragraphs = (
@@ -233,10 +233,16 @@ class TestTemplate:
         expected = by_hand(tiny(chat=paragraphs), PAIR)
         assert values(f"hf/{tiny(chat=None)}?template=plain", PAIR) == pytest.approx(expected, abs=1e-4)
 
-    def test_a_conversation_that_the_template_refuses_is_told(self, tiny: TinyModels) -> None:
-        chat = "{% if messages[0].role == 'user' %}{{ raise_exception('no user first') }}{% endif %}"
-        with pytest.raises(ModelError, match="no user first"):
-            scored(f"hf/{tiny(chat=chat)}", PAIR)
+    def test_a_conversation_that_the_template_refuses_is_an_error_of_its_item(
+        self, tiny: TinyModels, write: Any, tmp_path: Path
+    ) -> None:
+        refuse = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+        turns = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Tea?"}]
+        data = str(write(make_row(1), make_row(2, question=None, messages=turns), make_row(3)))
+        (run,) = evaluate(data, f"hf/{tiny(chat=refuse + CHAT)}", "question", tmp_path / "runs")
+        assert [run.rows[f"q{k}"]["status"] for k in (1, 2, 3)] == ["ok", "error", "ok"]
+        assert "no system" in run.rows["q2"]["notes"][0]
+        assert run.record["status"] == "complete"
 
 
 class TestRoom:
@@ -312,6 +318,8 @@ class TestRecord:
             (run,) = evaluate("sample", f"hf/{tiny()}?attn={kernel}", "question", tmp_path / kernel, limit=2)
             records[kernel] = dict(run.record)
             assert records[kernel].pop("model").endswith(f"?attn={kernel}")
+            assert records[kernel]["config"]["model"].pop("options") == {"attn": kernel}
+            assert run.folder.name.endswith(records[kernel].pop("digest")[:8])
             assert records[kernel]["environment"].pop("attention_kernel") == kernel
             assert records[kernel].pop("started") <= records[kernel].pop("finished")
         assert records["eager"] == records["sdpa"]

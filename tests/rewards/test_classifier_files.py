@@ -71,7 +71,7 @@ class TestCode:
         folder = with_code(tiny(), tmp_path / "m", marker, "llama")
         (run,) = evaluate("sample", f"hf/{folder}", "question", tmp_path / "runs", limit=2)
         assert run.metrics["coverage"] == 1
-        assert run.record["config"]["model_identity"]["remote_code"] is False
+        assert run.record["config"]["model"]["options"] == {}
         assert not marker.exists()
 
     def test_code_that_is_allowed_runs_and_is_recorded(
@@ -83,7 +83,7 @@ class TestCode:
         (run,) = evaluate("sample", f"hf/{folder}?remote_code=allow", "question", tmp_path / "runs", limit=2)
         (plain,) = evaluate("sample", f"hf/{tiny()}", "question", tmp_path / "runs", limit=2)
         assert marker.exists()
-        assert run.record["config"]["model_identity"]["remote_code"] is True
+        assert run.record["config"]["model"]["options"] == {"remote_code": "allow"}
         assert run.rows == plain.rows
 
 

@@ -1,5 +1,6 @@
 """The report in a real browser: table, filters, item browser, links, keyboard; on a desktop and on a phone."""
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 import palate
+from palate.store import digest_of
 from rows import make_row
 
 VIEWS = ["question", "history?user=none", "swapped", "history", "oracle"]
@@ -115,3 +117,69 @@ def test_text_of_others_stays_text(chromium: Any, tmp_path: Path, write: Any) ->
     assert page.locator("img").count() == 0
     page.close()
     assert said == []
+
+
+NAMES = ("<img src=x onerror=alert(1)>" * 400, "\u05d0\u05d1\u05d2 \U0001f600", "n" * 10_000, "$\\frac{$")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_names_of_any_kind_fit(size: str, chromium: Any, tmp_path: Path, write: Any) -> None:
+    rows = [make_row(k, user_id=f"u{k // 2}", domain="d" * 10_000 if k % 2 else "<b>\u05d0") for k in range(8)]
+    data = str(write(*rows, name="x" * 200 + ".jsonl"))
+    for k, name in enumerate(NAMES):
+        for run in palate.evaluate(data, f"builtin/random?seed={k}", VIEWS, tmp_path / "runs"):
+            record = json.loads((run.folder / "run.json").read_text())
+            record["config"]["model"] |= {"id": name, "probe": k % 2 == 0}
+            record["digest"] = digest_of(record["config"])
+            (run.folder / "run.json").write_text(json.dumps(record))
+    made = palate.write_report([tmp_path / "runs"], tmp_path / "out")
+    width, height = SIZES[size]
+    page, said = chromium.new_page(viewport={"width": width, "height": height}), []
+    page.on("dialog", lambda d: said.append(d.message))
+    page.on("console", lambda m: said.append(m.text))
+    page.goto(made.page.as_uri())
+    buttons(page).first.click()
+    page.locator("[data-item] .box").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate("document.documentElement.scrollHeight") < 20_000
+    assert page.locator("img").count() == 0
+    if folder := os.environ.get("SCREENSHOTS"):
+        page.screenshot(path=f"{folder}/names-{size}.png", full_page=True)
+    page.close()
+    assert said == []
+
+
+def test_a_script_that_got_in_does_not_run(chromium: Any, page_file: Path, tmp_path: Path) -> None:
+    whole = page_file.read_text()
+    (tmp_path / "page.html").write_text(whole.replace("<main", "<script>document.title = 'in'</script><main", 1))
+    page, said = chromium.new_page(), []
+    page.on("console", lambda m: said.append(m.text))
+    page.goto((tmp_path / "page.html").as_uri())
+    assert page.title() != "in"
+    assert any("Content Security Policy" in text for text in said)
+    assert buttons(page).count() == 60
+    page.close()
+
+
+def test_what_was_not_asked_is_told(chromium: Any, tmp_path: Path, write: Any) -> None:
+    data = write(make_row(1), make_row(2, domain="alone"), make_row(3))
+    palate.evaluate(str(data), "builtin/lexical", "swapped", tmp_path / "runs")
+    made = palate.write_report([tmp_path / "runs"], tmp_path / "out")
+    page = chromium.new_page()
+    page.goto(made.page.as_uri())
+    page.locator("[data-list] button", has_text="q2").click()
+    told = page.locator("[data-untold]").inner_text()
+    assert "not asked" in told
+    assert "no other user of domain 'alone'" in told
+    assert "no context" in page.locator("[data-item] tbody").inner_text()
+    page.close()
+
+
+def test_run_details_are_read_on_a_phone(chromium: Any, page_file: Path) -> None:
+    page = chromium.new_page(viewport={"width": 390, "height": 844})
+    page.goto(page_file.as_uri())
+    page.locator("summary", has_text="runs: verdicts").click()
+    cells = page.locator("table.stack tbody tr").first.locator("td:visible")
+    assert all(cells.nth(k).bounding_box()["x"] + cells.nth(k).bounding_box()["width"] <= 390 for k in range(4))
+    assert page.locator("table.stack thead").is_hidden()
+    page.close()

@@ -1,11 +1,12 @@
 """The commands, and the one place where errors become exit codes."""
 
+import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
-from palate.cli import data, evaluate, report, retrieve
+from palate.cli import data, evaluate, regrade, report, retrieve
 from palate.errors import PalateError, Stopped
 
 app = typer.Typer(
@@ -18,8 +19,12 @@ app = typer.Typer(
 )
 app.command("eval")(evaluate.command)
 app.command("report")(report.command)
+app.command("regrade")(regrade.command)
 app.command("retrieve")(retrieve.command)
 app.add_typer(data.app, name="data")
+
+# typer carries its own copy of click; this is the base of the usage errors of whichever it is.
+UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 
 @app.callback(invoke_without_command=True)
@@ -33,15 +38,32 @@ def _version(show: bool = typer.Option(False, "--version", help="Print the versi
 
 def main() -> NoReturn:
     """Run the command line. Exit codes: 0 done, 1 a check failed, 2 bad usage or input, 3 stopped, can go on."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(args: list[str]) -> int:
+    """Run one command and return its exit code."""
     try:
-        app()
+        with typer.main.get_command(app).make_context("palate", args) as context:
+            context.command.invoke(context)
+        sys.stdout.flush()
+    except typer.Exit as left:
+        return left.exit_code
+    except UsageError as error:
+        error.show()
+        return int(error.exit_code)
     except PalateError as error:
         typer.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
         typer.echo("stopped.", err=True)
-        sys.exit(Stopped.exit_code)
+        return Stopped.exit_code
     except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
-    raise AssertionError("typer always exits")
+        # Whoever read the output has enough; nothing is left to say, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if error.filename is None:
+            raise
+        typer.echo(f"error: {error.filename}: {error.strerror}", err=True)
+        return PalateError.exit_code
+    return 0

@@ -1,11 +1,16 @@
 """What commands print: tables and JSON on standard output, progress on standard error."""
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from palate.pages.numbers import interval as interval
+from palate.pages.numbers import percent
+from palate.pages.numbers import points as points
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -13,29 +18,13 @@ if TYPE_CHECKING:
     from palate.evaluation import Progress
 
 PIPED = 160
+share = percent
+EVERY = 10.0
 
 
 def print_json(value: Any) -> None:
     """Print strict JSON."""
     typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2))
-
-
-def share(value: float | None) -> str:
-    """Return a share as `71.9 %`, a missing one as a dash."""
-    return "–" if value is None else f"{100 * value:.1f} %"
-
-
-def points(value: float | None) -> str:
-    """Return a difference of shares as `+3.2`, in percentage points."""
-    return "–" if value is None else f"{100 * value:+.1f}"
-
-
-def interval(ci: Sequence[float] | None, *, signed: bool = False) -> str:
-    """Return an interval as `67.6 – 76.5`."""
-    if ci is None:
-        return "–"
-    low, high = (f"{100 * v:+.1f}" if signed else f"{100 * v:.1f}" for v in ci)
-    return f"{low} – {high}" if not signed else f"{low} … {high}"
 
 
 def print_table(title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]]) -> None:
@@ -70,7 +59,8 @@ def _paragraphs(
         cells = list(zip(columns, row, strict=True))
         console.print(" · ".join(cell for (_, side), cell in cells if side == "left" and cell))
         figures = [f"{name} {cell}".strip() for (name, side), cell in cells if side != "left" and cell]
-        console.print("  " + ", ".join(figures).replace("\n", " "), soft_wrap=False)
+        if figures:
+            console.print("  " + ", ".join(figures).replace("\n", " "), soft_wrap=False)
     console.print()
 
 
@@ -83,7 +73,7 @@ def progress_bar() -> Iterator[Callable[["Progress"], None]]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _lines
+        yield _Lines()
         return
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -107,13 +97,24 @@ def progress_bar() -> Iterator[Callable[["Progress"], None]]:
         yield seen
 
 
-def _lines(now: "Progress") -> None:
-    step = max(1, now.total // 4)
-    if now.done == now.before and now.before < now.total:
-        again = f", {now.before} done before" if now.before else ""
-        typer.echo(f"{now.run}: {now.total} items{again}", err=True)
-    elif now.done > now.before and now.total >= 1000 and now.done % step == 0:
-        typer.echo(f"{now.run}: {now.done}/{now.total}", err=True)
+class _Lines:
+    """Tells progress in lines: the start of each run, then every few seconds how far, how fast, and what is left."""
+
+    def __init__(self) -> None:
+        self._started = self._told = 0.0
+
+    def __call__(self, now: "Progress") -> None:
+        clock = time.monotonic()
+        if now.done == now.before:
+            self._started = self._told = clock
+            again = f", {now.before} done before" if now.before else ""
+            if now.before < now.total:
+                typer.echo(f"{now.run}: {now.total} items{again}", err=True)
+        elif clock - self._told >= EVERY:
+            self._told = clock
+            rate = (now.done - now.before) / (clock - self._started)
+            left = (now.total - now.done) / rate
+            typer.echo(f"{now.run}: {now.done}/{now.total}, {rate:.1f}/s, {left:.0f} s left", err=True)
 
 
 def _short(name: str) -> str:

@@ -4,21 +4,19 @@ from pathlib import Path
 
 import typer
 
-from palate.cli.output import print_json
-
 
 def command(
     runs: list[Path] = typer.Argument(..., help="Run folders, or folders that hold some."),
     out: Path = typer.Option(Path("report"), help="Folder for report.html, board.json and figures/."),
     data: list[str] = typer.Option([], help="Where the data is, if not where the runs say. Repeatable."),
-    json: bool = typer.Option(False, "--json", help="Print the board as JSON."),
+    json: bool = typer.Option(False, "--json", help="Print board.json."),
 ) -> None:
     """Write one self-contained page and a board from run folders, own or sent by others."""
     from palate.report import write_report
 
     made = write_report(runs, out, data)
     if json:
-        print_json({"page": str(made.page), "board": str(made.board), "figures": [str(f) for f in made.figures]})
+        typer.echo(made.board.read_text(encoding="utf-8"), nl=False)
         return
     for board in made.boards:
         typer.echo(f"{board.name}: {len(board.runs)} runs")

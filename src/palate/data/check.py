@@ -2,12 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import chain
 from typing import Any
 
 from palate.data.dataset import Dataset
+from palate.data.formats import FIELDS
 from palate.data.index import Entry, Index, build_index, nothing
 from palate.data.source import locate, parse
 from palate.records import Item
@@ -54,6 +56,7 @@ def check_data(text: str) -> Checked:
     data = Dataset(spec, source, index)
     lengths = _length_accuracy(data)
     found = (
+        _misspelt(index),
         _unequal(lengths, Counter(e.domain for e in data.entries.values())),
         _unanswered(data),
         _contradictions(data),
@@ -66,7 +69,7 @@ def check_data(text: str) -> Checked:
         problems = (str(nothing(index, source, data.split)),)
     return Checked(
         source.name,
-        _figures(data),
+        _figures(data, index.columns),
         problems,
         max(index.problems.total, len(problems)),
         tuple(chain.from_iterable(found)),
@@ -74,7 +77,7 @@ def check_data(text: str) -> Checked:
     )
 
 
-def _figures(data: Dataset) -> dict[str, Any]:
+def _figures(data: Dataset, columns: Iterable[str]) -> dict[str, Any]:
     entries = list(data.entries.values())
     users = {e.user_id for e in entries} - {None}
     return {
@@ -87,6 +90,7 @@ def _figures(data: Dataset) -> dict[str, Any]:
         "with a rubric": sum(e.aspects > 0 for e in entries),
         "in twin pairs": sum(e.twin is not None for e in entries),
         "empty histories (cold start)": sum(e.posts == 0 for e in entries),
+        "columns kept, not read": ", ".join(columns) or "none",
         "posts a history, mean": round(sum(e.posts for e in entries) / len(entries), 1) if entries else 0,
         "digest": data.digest[:16],
     }
@@ -108,6 +112,13 @@ def _unequal(lengths: Mapping[str, float], counts: Mapping[str, int]) -> Iterato
         if counts[domain] >= FEW and (value <= 0.1 or value >= 0.9):
             side = "longer" if value > 0.5 else "shorter"
             yield f"domain '{domain}': taking the {side} answer solves {max(value, 1 - value):.0%} of the pairs"
+
+
+def _misspelt(index: Index) -> Iterator[str]:
+    """Columns that nothing reads although their names are nearly those of fields."""
+    for name in index.columns:
+        if name not in FIELDS and (near := get_close_matches(name, FIELDS, n=1, cutoff=0.8)):
+            yield f"column '{name}' is kept but not read. Did you mean '{near[0]}'?"
 
 
 def _unanswered(data: Dataset) -> Iterator[str]:

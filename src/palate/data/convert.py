@@ -6,30 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from palate.data.dataset import Dataset, open_data
+from palate.data.formats import FIELDS
 from palate.data.lines import BadLine, parse_object, read_lines
 from palate.data.source import locate, parse
 from palate.errors import DataError, SpecError, did_you_mean
 from palate.records import Key, Post
 from palate.spec import Spec
-
-FIELDS = (
-    "id",
-    "user_id",
-    "domain",
-    "category",
-    "question",
-    "messages",
-    "prompt",
-    "profile",
-    "persona",
-    "twin",
-    "chosen",
-    "rejected",
-    "responses",
-    "rubric_aspects",
-    "narrative",
-    "date",
-)
 
 
 def convert_data(data: str, out: Path, maps: Sequence[str] = ()) -> int:

@@ -72,6 +72,8 @@ class Dataset:
         notes += [f"{n} records of split '{s}' are not used" for s, n in unused.items()]
         if not self.has_users:
             notes.append("no user ids: each item counts as its own user; there are no per-user figures")
+        elif self._unnamed:
+            notes.append(f"{self._unnamed} items name no user: each counts as a user of its own")
         return tuple(notes)
 
     @property
@@ -79,10 +81,19 @@ class Dataset:
         """Which split's records are items, where records name a split."""
         return self.spec.options.get("split", "test")
 
+    @property
+    def generators(self) -> set[str]:
+        """Who wrote the answers, as far as a column `generator` tells."""
+        return set(self._index.generators)
+
     @cached_property
     def has_users(self) -> bool:
-        """Whether every item names its user."""
-        return all(e.user_id is not None for e in self._index.entries.values())
+        """Whether any item names its user; those that do not count as a user each."""
+        return self._unnamed < len(self)
+
+    @cached_property
+    def _unnamed(self) -> int:
+        return sum(e.user_id is None for e in self._index.entries.values())
 
     @cached_property
     def has_pairs(self) -> bool:
@@ -133,8 +144,8 @@ class Dataset:
 
     @cached_property
     def columns(self) -> list[str]:
-        """The columns of the first item that results can be split by."""
-        return ["domain", "category", "user_id", *self.get(self.ids[0]).extra]
+        """The columns that results can be split by, whichever items have them."""
+        return ["domain", "category", "user_id", *self._index.columns]
 
     def _donors(self, with_key: bool) -> Donors:
         return self._key_donors if with_key else self._post_donors

@@ -34,7 +34,7 @@ class Donors:
         candidates = self._by_domain.get(entry.domain, [])
         if not candidates:
             return []
-        barred = {_user(entry), _user(twin or entry)}
+        barred = {entry.unit, (twin or entry).unit}
         distance = np.abs(self._sizes[entry.domain] - _sizes([entry])).sum(axis=1)
         near: list[tuple[float, bytes, str, str]] = []
         users: set[str] = set()
@@ -43,7 +43,7 @@ class Donors:
             if distance[k] > limit:
                 break
             other = candidates[int(k)]
-            if (user := _user(other)) in barred:
+            if (user := other.unit) in barred:
                 continue
             near.append((float(distance[k]), _order(seed, entry.id, user), other.id, user))
             users.add(user)
@@ -61,8 +61,3 @@ def _sizes(entries: list[Entry]) -> NDArray[np.float64]:
 
 def _order(seed: int, item_id: str, user: str) -> bytes:
     return hashlib.sha256(f"{seed}\0{item_id}\0{user}".encode()).digest()
-
-
-def _user(entry: Entry) -> str:
-    """Return the user, or the item itself where users are not named."""
-    return f"user {entry.user_id}" if entry.user_id is not None else f"item {entry.id}"

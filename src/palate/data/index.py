@@ -14,7 +14,10 @@ from palate.data.problems import Problems
 from palate.data.source import Part, Source
 from palate.errors import DataError
 
-CHECK = "Mend the file, or give ?invalid=skip to leave these records out (they are counted in every run)."
+CHECK = (
+    "Mend the file, or take fields from where they are: palate data convert --map field=column. "
+    "?invalid=skip leaves these records out; every run says how many."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,11 @@ class Entry:
     answers: int
     prints: tuple[bytes, bytes, bytes]
 
+    @property
+    def unit(self) -> str:
+        """The user, or the item itself where it names none: what is resampled as a whole."""
+        return f"user {self.user_id}" if self.user_id is not None else f"item {self.id}"
+
 
 @dataclass(slots=True)
 class Index:
@@ -48,6 +56,8 @@ class Index:
     digest: str = ""
     skipped: int = 0
     splits: dict[str, int] = field(default_factory=dict)
+    columns: dict[str, None] = field(default_factory=dict)
+    generators: set[str] = field(default_factory=set)
     problems: Problems = field(default_factory=Problems)
 
 
@@ -64,11 +74,11 @@ def build_index(source: Source, split: str, *, skip: bool, check: bool = False) 
         DataError: no records, or records with problems.
     """
     index = Index()
-    digest = hashlib.sha256(split.encode())
+    digest = hashlib.sha256()
     kinds: dict[str, tuple[str, str]] = {}
     bad: set[tuple[int, int]] = set()
     for number, (part, prefix) in enumerate(zip(source.parts, _prefixes(source.parts), strict=True)):
-        digest.update(f"\0{part.domain}\0".encode())
+        digest.update(f"\0{part.domain}\0{prefix}\0".encode())
         for line in _lines(part):
             digest.update(line.raw + b"\n")
             place = Place(f"{prefix}{line.number}", part.domain)
@@ -76,6 +86,8 @@ def build_index(source: Source, split: str, *, skip: bool, check: bool = False) 
             if faults:
                 index.problems.extend(part.at(line.number), faults)
                 bad.add((number, line.number))
+    if index.splits:
+        digest.update(split.encode())
     _join_judged(index)
     for entry in _check_twins(index, source, drop=skip):
         bad.add((entry.part, entry.line))
@@ -163,6 +175,9 @@ def _enter(index: Index, source: Source, record: Record, entry: Entry, split: st
     if (first := index.entries.get(entry.id)) is not None:
         return [f"id: {entry.id!r} is already the id of {source.parts[first.part].at(first.line)}; ids must be unique"]
     index.entries[entry.id] = entry
+    index.columns.update(dict.fromkeys(record.item.extra))
+    if isinstance(made_by := record.item.extra.get("generator"), str):
+        index.generators.add(made_by)
     return []
 
 

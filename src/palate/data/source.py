@@ -55,6 +55,8 @@ class Source:
 
 def parse(text: str) -> Spec:
     """Read a data string; only `hub:` has revisions."""
+    if not text.startswith("hub:") and text and Path(text).expanduser().exists():
+        return Spec(text)  # a path that is there needs no escapes
     spec = Spec.parse(text, "data", revisions=text.startswith("hub:"))
     return spec.only(OPTIONS, "data")
 
@@ -104,8 +106,10 @@ def _folder(folder: Path, split: str) -> Source:
     if not kept:
         raise DataError(f"{folder}: no file of split '{split}'. Splits: {', '.join(sorted(set(splits.values())))}.")
     others = sorted(str(p) for p in shown if splits[p] != split)
-    notes = (f"files of other splits are not used: {', '.join(others)}",) if others else ()
-    return Source(folder.resolve().name, tuple(_inner(folder, p) for p in kept), notes=notes)
+    notes = [f"files of other splits are not used: {', '.join(others)}"] if others else []
+    foreign = sorted(p.name for p in folder.iterdir() if p.is_file() and p.suffix not in (*ENDINGS, ".md"))
+    notes += [f"files of other kinds are not read: {', '.join(foreign)}"] if foreign else []
+    return Source(folder.resolve().name, tuple(_inner(folder, p) for p in kept), notes=tuple(notes))
 
 
 def _inner(folder: Path, path: Path) -> Part:

@@ -9,12 +9,14 @@ from palate.contrasts import Contrast, contrasts_of
 from palate.data import Dataset, open_data
 from palate.errors import DataError, SpecError, did_you_mean
 from palate.evaluation.protocol import find_protocol
-from palate.evaluation.run import Job, Seen, run_job
+from palate.evaluation.run import Finished, Job, Progress, Seen, estimate_job, run_job
+from palate.llm.client import Spending, Told
+from palate.planning import PlanBook
+from palate.planning.book import neutral_view
 from palate.records import STATUSES
 from palate.retrieval import Retriever, make_retriever
 from palate.retrieval.stored import Stored
-from palate.rewards import Scorer, open_model
-from palate.store import RowLog, RunFolder
+from palate.rewards import RewardModel, Setting, open_model
 from palate.views import Looker, View
 
 
@@ -48,7 +50,7 @@ class Evaluation:
         Raises:
             SpecError: there is none in this evaluation.
         """
-        wanted = View.parse(view).label
+        wanted = neutral_view(View.parse(view)).label
         for run in self.runs:
             if run.model == model and run.view == wanted:
                 return run
@@ -56,7 +58,7 @@ class Evaluation:
 
 
 def evaluate(
-    data: str,
+    data: str | Path,
     models: Sequence[str] | str,
     views: Sequence[str] | str = ("question", "history"),
     out: str | Path = "runs",
@@ -64,10 +66,13 @@ def evaluate(
     retriever: str | None = None,
     protocol: str = "palate",
     limit: int | None = None,
-    by: Sequence[str] = (),
-    retry: Sequence[str] = (),
+    by: Sequence[str] | str = (),
+    retry: Sequence[str] | str = (),
     fresh: bool = False,
+    base_url: str | None = None,
+    spending: Spending | None = None,
     seen: Seen | None = None,
+    told: Told | None = None,
 ) -> Evaluation:
     """Evaluate reward models on personal preferences.
 
@@ -76,46 +81,119 @@ def evaluate(
     Args:
         data: a data string, see `open_data`.
         models: model strings, see `open_model`.
-        views: view strings such as `question`, `history`, `swapped`, `history?user=none`, `oracle`.
-        out: where run folders go.
-        retriever: ranks posts for `history`: `bm25` (default), `recency`, `dense[/model]`, `stored/<folder>`.
+        views: view strings such as `question`, `history`, `swapped`, `history?user=none`, `plan?planner=…`,
+            `oracle`.
+        out: where run folders go, and folders of plans.
+        retriever: ranks posts for `history` and `plan`: `bm25` (default), `recency`, `dense[/model]`,
+            `stored/<folder>`.
         protocol: `palate`, or `paper` for the paper's settings (Contriever, k = 10, strict accuracy).
         limit: only the first items; raising it extends a run.
         by: columns to split the figures by.
         retry: statuses to try again besides `error`.
         fresh: start anew although there are rows; the old ones are kept aside.
+        base_url: the server of `judge/…`, `rate/…` and `llm/…`.
+        spending: limits of calls and tokens, and where both are counted.
         seen: told of progress.
+        told: told of retries, as (item id, what happened).
 
     Raises:
         PalateError: bad strings, data or models.
     """
+    spent = spending or Spending()
+    todo = _prepare(data, models, views, Path(out), retriever, protocol, limit, by, retry, base_url, spent, told)
+    for view in _plan_views(todo):
+        todo.book.make(view, todo.ids, (lambda *now: seen(Progress(*now))) if seen else None)
+    runs = [
+        _run(job.model, job.scorer, job.view, run_job(job, Path(out), todo.ids, todo.by, todo.retry, fresh, seen))
+        for job in todo.jobs
+    ]
+    return Evaluation(todo.data, tuple(runs), tuple(contrasts_of(todo.data, runs, todo.ids)))
+
+
+def estimate(
+    data: str | Path,
+    models: Sequence[str] | str,
+    views: Sequence[str] | str = ("question", "history"),
+    out: str | Path = "runs",
+    *,
+    retriever: str | None = None,
+    protocol: str = "palate",
+    limit: int | None = None,
+    base_url: str | None = None,
+) -> dict[str, Any]:
+    """Tell how many calls to servers an evaluation would still take, and about how many tokens it would send.
+
+    Nothing is sent. Tokens are taken as a quarter of the characters. The arguments are those of `evaluate`.
+    """
+    todo = _prepare(data, models, views, Path(out), retriever, protocol, limit, (), (), base_url, Spending(), None)
+    runs = [{"model": v.planner, "view": v.label, **todo.book.estimate(v, todo.ids)} for v in _plan_views(todo)]
+    runs += [estimate_job(job, Path(out), todo.ids) for job in todo.jobs]
+    return {"runs": runs, "calls": sum(r["calls"] for r in runs), "tokens": sum(r["tokens"] for r in runs)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Todo:
+    """What one call of `evaluate` comes to: checked, opened, nothing done yet."""
+
+    data: Dataset
+    ids: Sequence[str]
+    jobs: Sequence[Job]
+    book: PlanBook
+    by: Sequence[str]
+    retry: Sequence[str]
+
+
+def _prepare(
+    data: str | Path,
+    models: Sequence[str] | str,
+    views: Sequence[str] | str,
+    out: Path,
+    retriever: str | None,
+    protocol: str,
+    limit: int | None,
+    by: Sequence[str] | str,
+    retry: Sequence[str] | str,
+    base_url: str | None,
+    spending: Spending,
+    told: Told | None,
+) -> _Todo:
     rules = find_protocol(protocol)
     parsed = list(dict.fromkeys(View.parse(v) for v in _listed(views, "view")))
-    opened = open_data(data)
-    _check(opened, by, retry, limit)
+    opened = open_data(str(data))
+    columns, again = _listed(by, None), _listed(retry, None)
+    _check(opened, columns, again, limit)
     ranker = _retriever(rules.retriever_for(retriever, parsed), parsed, opened)
-    looker = Looker(opened, ranker)
-    scorers = [(text, open_model(text, opened)) for text in _listed(models, "model")]
-    ids = opened.ids[:limit]
-    runs = []
-    for text, scorer in scorers:
+    rules.check(ranker)
+    book = PlanBook(opened, ranker, out, base_url, spending, told)
+    looker = Looker(opened, ranker, book)
+    setting = Setting(opened, base_url, spending, told)
+    parsed = [book.open(view) if view.name == "plan" else view for view in parsed]
+    jobs = []
+    for text in _listed(models, "model"):
+        model = open_model(rules.model_string(text), setting=setting)
         for view in parsed:
-            ranking = ranker.identity if ranker and view.reads_posts else None
-            job = Job(opened, looker, text, scorer, view, ranking, rules.name)
-            runs.append(_finished(run_job(job, Path(out), ids, by, retry, fresh, seen), text, scorer, view))
-    return Evaluation(opened, tuple(runs), tuple(contrasts_of(opened, runs, ids)))
+            about = book.about(view) if view.name == "plan" else _ranking(view, ranker)
+            jobs.append(Job(opened, looker, text, model, view, about, rules.name))
+    return _Todo(opened, opened.ids[:limit], jobs, book, columns, again)
 
 
-def _finished(folder: RunFolder, text: str, scorer: Scorer, view: View) -> Run:
-    record, metrics = folder.record(), folder.metrics()
-    assert record is not None
-    assert metrics is not None
-    return Run(text, view.label, scorer.probe, folder.path, record, metrics, RowLog(folder.rows).rows)
+def _ranking(view: View, ranker: Retriever | None) -> dict[str, Any]:
+    if not view.reads_posts or ranker is None:
+        return {"k": None, "retriever": None}
+    return {"k": view.k, "retriever": dict(ranker.identity)}
 
 
-def _listed(found: Sequence[str] | str, what: str) -> list[str]:
+def _plan_views(todo: _Todo) -> list[View]:
+    return list(dict.fromkeys(job.view for job in todo.jobs if job.view.name == "plan"))
+
+
+def _run(text: str, scorer: RewardModel, view: View, done: Finished) -> Run:
+    return Run(text, view.label, scorer.probe, done.folder, done.record, done.metrics, done.rows)
+
+
+def _listed(found: Sequence[str] | str, what: str | None) -> list[str]:
     texts = [found] if isinstance(found, str) else list(found)
-    if not texts:
+    if what and not texts:
         raise SpecError(f"at least one {what} is needed.")
     return list(dict.fromkeys(texts))
 

@@ -1,7 +1,7 @@
 """One run: one reward model × one view × one data set, in a folder that can be resumed."""
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,9 +9,12 @@ from typing import Any
 
 from palate.data import Dataset
 from palate.errors import RunError, Stopped
-from palate.evaluation.measure import measure
+from palate.evaluation.asked import AskedVerdicts, count_asks
+from palate.evaluation.grading import settle_again
+from palate.evaluation.measure import SCORE_GRADE, grade_digest, measure
 from palate.evaluation.verdicts import Verdicts
-from palate.rewards import Scorer
+from palate.rewards import AskedModel, RewardModel
+from palate.rewards.judge.kin import kinship
 from palate.spec import short_model, slug
 from palate.store import RowLog, RunFolder, digest_of, drive, unfinished
 from palate.views import PROMPT_DIGESTS, Looker, View
@@ -34,14 +37,14 @@ Seen = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What one run needs."""
+    """What one run needs. `about` says what its context was made with: `k`, `retriever`, and of plans `planner`."""
 
     data: Dataset
     looker: Looker
     model: str
-    scorer: Scorer
+    scorer: RewardModel
     view: View
-    retriever: Mapping[str, Any] | None
+    about: Mapping[str, Any]
     protocol: str
 
     @property
@@ -50,26 +53,52 @@ class Job:
         view, data = self.view, self.data
         return {
             "format": FORMAT,
-            "model": self.scorer.name,
-            "model_identity": dict(self.scorer.identity),
+            "model": dict(self.scorer.identity),
             "view": str(view),
-            "k": view.k if view.reads_posts else None,
+            **self.about,
             "seed": view.seed if view.user == "other" else None,
-            "data": {
-                "name": data.name,
-                "digest": data.digest,
-                "revision": data.revision,
-                "skipped": data.skipped,
-            },
-            "retriever": dict(self.retriever) if self.retriever else None,
+            "data": {"digest": data.digest, "skipped": data.skipped},
             "prompts": PROMPT_DIGESTS if view.name != "question" else {},
         }
+
+    @property
+    def grade(self) -> Mapping[str, Any]:
+        """How verdicts come of scores or replies."""
+        return self.scorer.grade if isinstance(self.scorer, AskedModel) else SCORE_GRADE
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader has to know of model and data together."""
+        if not isinstance(self.scorer, AskedModel):
+            return []
+        found = kinship(self.scorer.name, self.data.generators)
+        return [found] if found else []
+
+    def prepare(self) -> None:
+        """Load the model or look for its server's key, so that one that cannot be used leaves no folder behind."""
+        _ = self.scorer.client.endpoint.key if isinstance(self.scorer, AskedModel) else self.scorer.budget
+
+    def step(self, folder: RunFolder) -> Callable[[Sequence[str]], Iterable[Mapping[str, Any]]]:
+        """Return what turns ids into rows."""
+        if isinstance(self.scorer, AskedModel):
+            return AskedVerdicts(self.data, self.looker, self.scorer, self.view, RowLog(folder.calls)).rows
+        return Verdicts(self.data, self.looker, self.scorer, self.view).rows
 
     @property
     def name(self) -> str:
         """The folder's name: model, view, data, and the first eight digits of the digest."""
         parts = (short_model(self.scorer.name), self.view.name, self.data.name, digest_of(self.config)[:8])
         return "--".join(map(slug, parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What a run came to: its folder, its record, the figures of the items asked for, and all rows."""
+
+    folder: Path
+    record: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+    rows: Mapping[str, Mapping[str, Any]]
 
 
 def run_job(
@@ -80,8 +109,10 @@ def run_job(
     retry: Collection[str],
     fresh: bool,
     seen: Seen | None,
-) -> RunFolder:
-    """Do what is missing of a run and write its record and metrics; return its folder.
+) -> Finished:
+    """Do what is missing of a run and write its record and metrics.
+
+    A run that has more items already keeps them in its files; the figures returned are of `ids`.
 
     Raises:
         RunError: the folder is locked, damaged, or holds another configuration.
@@ -90,41 +121,90 @@ def run_job(
     """
     folder = RunFolder(out / job.name)
     if fresh or not folder.rows.exists():
-        _ = job.scorer.budget  # loads the model, so that one that cannot be used leaves no folder behind
+        job.prepare()
     with folder:
         if fresh:
             folder.set_aside()
         _same(folder, job)
+        graded_anew(folder, job)
         log = RowLog(folder.rows)
         todo = unfinished(log, ids, retry)
-        record = _record(job, folder, len(ids))
+        held = job.data.ids[: max(len(ids), _complete(folder, job))]
+        record = _record(job, folder, len(held))
         if todo:
             folder.write_record(record | {"status": "running"})
-        tell = _teller(Progress(job.name, len(ids) - len(todo), len(ids), len(ids) - len(todo)), seen)
-        try:
-            drive(log, todo, Verdicts(job.data, job.looker, job.scorer, job.view).rows, tell)
-        except KeyboardInterrupt:
-            folder.write_record(record | {"status": "stopped", "environment": _environment(job)})
+            record = _work(job, folder, log, todo, record, _teller(job, len(ids), len(todo), seen))
+        elif seen:
+            seen(Progress(job.name, len(ids), len(ids), len(ids)))
+        metrics = measure(job.data, log.rows, ids, by, job.grade)
+        folder.write_metrics(metrics if len(held) == len(ids) else measure(job.data, log.rows, held, by, job.grade))
+        record |= {"status": "complete"}
+        folder.write_record(record)
+    return Finished(folder.path, record, metrics, log.rows)
+
+
+def _work(
+    job: Job,
+    folder: RunFolder,
+    log: RowLog,
+    todo: Sequence[str],
+    record: dict[str, Any],
+    tell: Callable[[object], None],
+) -> dict[str, Any]:
+    """Do `todo` and return the record as it is then; whatever ends the work early leaves it as stopped."""
+    try:
+        drive(log, todo, job.step(folder), tell)
+    except BaseException as end:
+        folder.write_record(record | {"status": "stopped", "environment": _environment(job)})
+        if isinstance(end, KeyboardInterrupt):
             raise Stopped(f"stopped: {job.name}. The same command goes on from here.") from None
-        if todo:
-            record |= {"environment": _environment(job), "finished": _now()}
-        folder.write_metrics(measure(job.data, log.rows, ids, by))
-        folder.write_record(record | {"status": "complete"})
-    return folder
+        raise
+    before = [record["environment"]] if record["environment"] not in (None, _environment(job)) else []
+    return record | {
+        "environment": _environment(job),
+        "earlier_environments": record["earlier_environments"] + before,
+        "finished": _now(),
+    }
 
 
-def _teller(start: Progress, seen: Seen | None) -> Callable[[object], None]:
-    done = start.done
+def _complete(folder: RunFolder, job: Job) -> int:
+    """Return how many of the first items a finished run in this folder was about."""
+    record = folder.record()
+    if record is None or record.get("status") != "complete":
+        return 0
+    return record.get("limit") or len(job.data)
+
+
+def _teller(job: Job, total: int, todo: int, seen: Seen | None) -> Callable[[object], None]:
+    done = before = total - todo
     if seen:
-        seen(start)
+        seen(Progress(job.name, done, total, before))
 
     def tell(_: object) -> None:
         nonlocal done
         done += 1
         if seen:
-            seen(Progress(start.run, done, start.total, start.before))
+            seen(Progress(job.name, done, total, before))
 
     return tell
+
+
+def estimate_job(job: Job, out: Path, ids: Sequence[str]) -> dict[str, Any]:
+    """Return how many calls a run would still take, and about how many tokens they send."""
+    folder = RunFolder(out / job.name)
+    todo = unfinished(RowLog(folder.rows, mend=False), ids)
+    log = RowLog(folder.calls, mend=False)
+    calls, tokens = count_asks(job.data, job.looker, job.scorer, job.view, log, todo)
+    return {"model": job.model, "view": job.view.label, "items": len(todo), "calls": calls, "tokens": tokens}
+
+
+def graded_anew(folder: RunFolder, job: Job) -> None:
+    """Decide the stored replies again if another parser or tie rule is asked for than the rows were made with."""
+    metrics = folder.metrics()
+    if not isinstance(job.scorer, AskedModel) or not metrics or "grade" not in metrics:
+        return
+    if metrics["grade"]["digest"] != grade_digest(job.grade):
+        settle_again(folder, job.data, job.looker, job.scorer, job.view, str(metrics["grade"]["digest"]))
 
 
 def _same(folder: RunFolder, job: Job) -> None:
@@ -143,18 +223,20 @@ def _record(job: Job, folder: RunFolder, count: int) -> dict[str, Any]:
         "digest": digest_of(job.config),
         "config": job.config,
         "model": job.model,
-        "probe": job.scorer.probe,
-        "view": job.view.label,
         "data": {
             "spec": str(job.data.spec),
+            "name": job.data.name,
+            "revision": job.data.revision,
             "format": job.data.format,
             "notes": list(job.data.notes),
         },
         "protocol": job.protocol,
+        "warnings": job.warnings,
         "limit": count if count < len(job.data) else None,
         "started": old.get("started") or _now(),
         "finished": old.get("finished"),
-        "environment": old.get("environment") or _environment(job),
+        "environment": old.get("environment"),
+        "earlier_environments": old.get("earlier_environments", []),
     }
 
 

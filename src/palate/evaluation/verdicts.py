@@ -3,12 +3,14 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any
 
 from palate.data import Dataset
+from palate.errors import ItemError
 from palate.records import Answer, Group, Query, Score, Status, Verdict
 from palate.rewards import Scorer, decide
-from palate.views import Looker, NoContext, View, fit
+from palate.views import Budget, Looker, NoContext, View, fit
 
 
 @dataclass(slots=True)
@@ -35,7 +37,7 @@ class Verdicts:
 
     def rows(self, ids: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield one row an item, in the order in which the scorer finishes them."""
-        for score in self.scorer.score(self._groups(ids)):
+        for score in map(_finite, self.scorer.score(self._groups(ids))):
             yield from self._drain()
             item_id, is_chosen = self._owner.pop(score.answer_id)
             pair = self._pairs[item_id]
@@ -43,8 +45,12 @@ class Verdicts:
             pair.waiting -= 1
             if pair.waiting == 0:
                 del self._pairs[item_id]
-                yield row_of(replace(decide(item_id, pair.chosen, pair.rejected), shown=shown(pair.queries)))
+                verdict = decide(item_id, pair.chosen, pair.rejected)
+                notes = verdict.notes + too_few(self.view, pair.queries)
+                yield row_of(replace(verdict, shown=shown(pair.queries), notes=notes))
         yield from self._drain()
+        for item_id in list(self._pairs):
+            yield row_of(unasked(item_id, "error", "the reward model gave no number for an answer"))
 
     def _drain(self) -> Iterator[dict[str, Any]]:
         while self._unasked:
@@ -52,7 +58,7 @@ class Verdicts:
 
     def _groups(self, ids: Sequence[str]) -> Iterable[Group]:
         for item_id in ids:
-            queries = self._queries(item_id)
+            queries = queries_of(self.looker, self.view, item_id, self.scorer.budget)
             if isinstance(queries, Verdict):
                 self._unasked.append(queries)
                 continue
@@ -63,34 +69,46 @@ class Verdicts:
                 self._owner.update({a.id: (item_id, a.role == "chosen") for a in named})
                 yield Group(query, named)
 
-    def _queries(self, item_id: str) -> list[Query] | Verdict:
-        """Return one query a draw, fitted to the model, or the verdict of an item that cannot be asked."""
-        budget = self.scorer.budget
-        found: list[Query] = []
-        for draw in range(self.view.draws):
-            query = self.looker.query(item_id, self.view, draw)
-            if isinstance(query, NoContext):
-                if found:
-                    break
-                return _unasked(item_id, "no_context", query.reason)
+
+def queries_of(looker: Looker, view: View, item_id: str, budget: Budget | None) -> list[Query] | Verdict:
+    """Return one query a draw, fitted to the model, or the verdict of an item that cannot be asked."""
+    found: list[Query] = []
+    for draw in range(view.draws):
+        query = looker.query(item_id, view, draw)
+        if isinstance(query, NoContext):
+            if found:
+                break
+            return unasked(item_id, "no_context", query.reason)
+        try:
             fitted = fit(query, budget.prompt, budget.count) if budget else query
-            if fitted is None:
-                return _unasked(item_id, "overlong", "the question alone does not fit into the window")
-            found.append(fitted)
-        return found
+        except ItemError as bad:
+            return unasked(item_id, "error", str(bad))
+        if fitted is None:
+            return unasked(item_id, "overlong", "the question alone does not fit into the window")
+        found.append(fitted)
+    return found
+
+
+def too_few(view: View, queries: Sequence[Query]) -> tuple[str, ...]:
+    """Return a note if the domain had fewer donors than draws were asked for."""
+    if len(queries) == view.draws:
+        return ()
+    return (f"{len(queries)} draws instead of {view.draws}: the domain has no more donors",)
 
 
 def shown(queries: Sequence[Query]) -> dict[str, Any]:
     """Return what was shown: ids of the entries best first, how many were dropped, and who lent them.
 
-    With several draws `posts` are those of the first, `draws` those of each.
+    With several draws all but `donors` and `draws` is of the first; `draws` has the entries of each.
     """
     contexts = [q.context for q in queries]
     first = contexts[0]
     found: dict[str, Any] = {
         "posts": [b.id for b in first.blocks] if first else [],
-        "dropped": sum(q.dropped for q in queries),
+        "dropped": queries[0].dropped,
     }
+    if first and first.lost:
+        found["lost"] = first.lost
     if first and first.donors:
         found["donors"] = [d for c in contexts if c for d in c.donors]
     if len(queries) > 1:
@@ -111,9 +129,16 @@ def row_of(verdict: Verdict) -> dict[str, Any]:
     }
 
 
+def _finite(score: Score) -> Score:
+    if score.value is None or isfinite(score.value):
+        return score
+    return Score(score.answer_id, "error", None, f"the model gave {score.value}, which is not a reward")
+
+
 def _in_draw(answer: Answer, draw: int) -> Answer:
     return replace(answer, id=f"{answer.id}@{draw}") if draw else answer
 
 
-def _unasked(item_id: str, status: Status, note: str) -> Verdict:
+def unasked(item_id: str, status: Status, note: str) -> Verdict:
+    """Return the verdict of an item that was not put to the model."""
     return Verdict(item_id, status, None, shown={"posts": [], "dropped": 0}, notes=(note,))

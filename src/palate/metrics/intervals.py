@@ -9,6 +9,7 @@ from scipy import stats
 
 Array = NDArray[np.float64]
 RESAMPLES = 4000
+FEW = 10
 _CHUNK = 4_000_000
 
 
@@ -72,14 +73,15 @@ def percentiles(means: Array, clusters: int) -> tuple[float, float]:
 def bootstrap_mean(values: Sequence[float], clusters: Sequence[object], unit: str, seed: int = 0) -> Interval | None:
     """Return the bootstrap interval of the mean of values in [0, 1], resampling whole clusters.
 
-    Where all clusters have one and the same mean a bootstrap has no spread and would promise certainty;
+    With fewer than `FEW` clusters, or where all of them have one and the same mean, a bootstrap promises too much;
     then Wilson with the number of clusters as n is used and named. Fewer than two clusters: None.
     """
     sums, counts = cluster_sums(values, clusters)
     if len(sums) < 2:
         return None
-    if np.ptp(sums / counts) < 1e-12:
+    alike = np.ptp(sums / counts) < 1e-12
+    if alike or len(sums) < FEW:
         mean = float(sums.sum() / counts.sum())
-        return wilson(mean * len(sums), len(sums), f"wilson over {unit} (all alike)")
+        return wilson(mean * len(sums), len(sums), f"wilson over {unit} ({'all alike' if alike else 'few'})")
     low, high = percentiles(resampled_means(sums, counts, seed), len(sums))
     return Interval(low, high, f"bootstrap over {unit}")

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
-from palate.metrics.intervals import cluster_sums, percentiles, resampled_means, wilson
+from palate.metrics.intervals import FEW, cluster_sums, percentiles, resampled_means, wilson
 
 EXACT_UP_TO = 14
 FLIPS = 10_000
@@ -47,8 +48,8 @@ def difference(
         unit: the name of the clusters in the method.
         seed: of resampling and of Monte Carlo flips.
 
-    Where all clusters differ by one and the same amount a bootstrap has no spread; then the interval reaches as far as
-    Wilson's for 0 of as many clusters.
+    Fewer than `FEW` clusters are too few for a bootstrap; then a t interval is used and named. Where all clusters
+    differ by one and the same amount there is no spread; then the interval reaches as far as Wilson's for 0 of as many.
     """
     rows = list(zip(first, second, clusters, strict=True))
     both = [(a - b, c) for a, b, c in rows if a is not None and b is not None]
@@ -66,10 +67,20 @@ def difference(
     if np.ptp(sums / counts) < 1e-12:
         edge = wilson(0, len(sums)).high
         interval, name = (max(-1.0, value - edge), min(1.0, value + edge)), f"wilson over {unit} (all alike)"
+    elif len(sums) < FEW:
+        interval, name = _t_interval(sums, counts), f"t over {unit} (few)"
     else:
         interval = percentiles(resampled_means(sums, counts, seed), len(sums))
         name = f"paired bootstrap over {unit}"
     return Difference(len(rows), len(both), value, interval, p, f"{name}; {how} sign-flip test", bounds)
+
+
+def _t_interval(sums: NDArray[np.float64], counts: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the t interval of a ratio of cluster sums (Cochran 1977, section 6.4), within what is possible."""
+    n, value = len(sums), float(sums.sum() / counts.sum())
+    spread = float(np.sqrt(np.sum((sums - value * counts) ** 2) * n / (n - 1)) / counts.sum())
+    half = float(stats.t.ppf(0.975, n - 1)) * spread
+    return max(-1.0, value - half), min(1.0, value + half)
 
 
 def sign_flip(sums: NDArray[np.float64] | Sequence[float], seed: int = 0) -> tuple[float, str]:

@@ -2,20 +2,33 @@
 
 import base64
 import gzip
+import hashlib
 import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from palate.pages.numbers import interval, percent, points
 
-def render_page(package: str, template: str, values: Mapping[str, Any]) -> str:
-    """Return the page that `template` of `package` makes of `values`; `base.html` is the kit's."""
-    style, script = (_asset(name) for name in ("style.css", "kit.js"))
-    return _environment(package).get_template(template).render(style=style, kit=script, **values)
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def render_page(package: str, template: str, values: Mapping[str, Any], script: str) -> str:
+    """Return the page that `template` of `package` makes of `values`; `base.html` is the kit's.
+
+    The only scripts that the page lets run are the kit's and the file `script` of `package`, by their hashes.
+    """
+    scripts = [_asset("palate.pages", "kit.js"), _asset(package, script)]
+    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
+    page = {"style": _asset("palate.pages", "style.css"), "scripts": scripts}
+    page["policy"] = Markup(f"{POLICY}; script-src {hashes}")
+    return _environment(package).get_template(template).render(**page, **values)
 
 
 def json_block(name: str, value: Any) -> Markup:
@@ -32,26 +45,10 @@ def packed_block(name: str, value: Any) -> Markup:
     return Markup(f'<script type="text/plain" id="{escape(name)}">{text}</script>')
 
 
-def percent(value: float | None, digits: int = 1) -> str:
-    """Return a share as `71.9 %`, a missing one as a dash."""
-    return "–" if value is None else f"{100 * value:.{digits}f} %"
-
-
-def points(value: float | None) -> str:
-    """Return a difference of shares in percentage points, signed with a true minus."""
-    return "–" if value is None else f"{100 * value:+.1f}".replace("-", "\u2212")
-
-
-def interval(ci: Any, signed: bool = False) -> str:
-    """Return an interval in per cent or points."""
-    if ci is None:
-        return "–"
-    low, high = (points(v) if signed else f"{100 * v:.1f}" for v in ci)
-    return f"{low} … {high}" if signed else f"{low}–{high}"
-
-
 @cache
-def _environment(package: str) -> Environment:
+def _environment(package: str) -> "Environment":
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
     loader = ChoiceLoader([PackageLoader(package, "templates"), PackageLoader("palate.pages", "templates")])
     env = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     env.filters.update(percent=percent, points=points, interval=interval)
@@ -59,5 +56,7 @@ def _environment(package: str) -> Environment:
 
 
 @cache
-def _asset(name: str) -> Markup:
-    return Markup((files("palate.pages") / "templates" / name).read_text(encoding="utf-8"))
+def _asset(package: str, name: str) -> Markup:
+    text = (files(package) / "templates" / name).read_text(encoding="utf-8")
+    assert "</script" not in text, "it would end the script element"
+    return Markup(text)

@@ -6,10 +6,16 @@ from typing import Any
 from palate.data import Dataset
 from palate.errors import PalateError
 from palate.report.load import Board, LoadedRun
-from palate.views import Looker, View
+from palate.views import PROMPT_DIGESTS, Looker, View
 
 CHUNK = 40
 LETTERS: Mapping[str | None, str] = {"correct": "c", "wrong": "w", "tie": "t", None: "-"}
+Turns = list[str]
+NOT_YET = "This run has no verdict on this item yet."
+NOT_ASKED = "The model was not asked about this item under this view"
+OVERLONG = "Not shown to the model, because it is too long for it"
+UNTOLD = "What was shown cannot be told: the row does not fit this data."
+OTHER_PROMPTS = "What was shown cannot be told: the run was made with other prompts than this version of Palate has."
 
 
 def overview(board: Board) -> dict[str, Any]:
@@ -43,14 +49,14 @@ def chunks(board: Board) -> Iterator[list[dict[str, Any]]]:
 def _detail(data: Dataset, looker: Looker, runs: Sequence[LoadedRun], item_id: str) -> dict[str, Any]:
     item, key = data.get(item_id), data.key(item_id)
     answers = {a.role: a.text for a in data.answers(item_id)}
-    contexts: list[list[str] | None] = []
+    contexts: list[Turns | str] = []
     said = []
     for run in runs:
         row = run.rows.get(item_id)
         context = _context(looker, item_id, run, row)
         if context not in contexts:
             contexts.append(context)
-        said.append(_said(row, contexts.index(context)))
+        said.append([*_said(row, contexts.index(context)), _replies(run, row)])
     return {
         "turns": [[m.role, m.content] for m in item.messages],
         "user": item.user_id,
@@ -62,20 +68,45 @@ def _detail(data: Dataset, looker: Looker, runs: Sequence[LoadedRun], item_id: s
     }
 
 
-def _context(looker: Looker, item_id: str, run: LoadedRun, row: Mapping[str, Any] | None) -> list[str] | None:
-    """Return the chat turns exactly as they were shown, as `[role, text, …]`; None if they cannot be told."""
-    if row is None or row["status"] in ("no_context", "overlong"):
-        return None
+def _context(looker: Looker, item_id: str, run: LoadedRun, row: Mapping[str, Any] | None) -> Turns | str:
+    """Return the chat turns exactly as they were shown, as `[role, text, …]`, or why there are none to show."""
+    if row is None:
+        return NOT_YET
+    view, shown = View.parse(run.view), row["shown"]
+    bare = view.name == "question"
+    if row["status"] == "no_context" or (row["status"] != "ok" and not shown["posts"] and not bare):
+        return _unasked(row)
+    if not bare and run.record.config.prompts != PROMPT_DIGESTS:
+        return OTHER_PROMPTS
+    if (view.user == "other") != bool(shown["donors"]):
+        return UNTOLD
     try:
-        query = looker.again(item_id, View.parse(run.view), row["shown"])
+        query = looker.again(item_id, view, shown)
     except (PalateError, KeyError, IndexError, TypeError, ValueError):
-        return None
+        return UNTOLD
     return [part for m in query.messages for part in (m.role, m.content)]
+
+
+def _unasked(row: Mapping[str, Any]) -> str:
+    start = OVERLONG if row["status"] == "overlong" else NOT_ASKED
+    return f"{start}: {'; '.join(row['notes']) or row['status'].replace('_', ' ')}."
+
+
+def _replies(run: LoadedRun, row: Mapping[str, Any] | None) -> list[list[str]]:
+    """Return what a model that was asked replied: which question, status, text."""
+    keys = row["calls"] if row else []
+    return [[_asked(key), *run.replies[key]] for key in keys if key in run.replies]
+
+
+def _asked(key: str) -> str:
+    """Return the middle of a call's key, `answer|order|repeat`, in words."""
+    _, _, *middle, _ = key.split("|")
+    return ", ".join(part.replace("-", " ") if not part.isdigit() else f"try {int(part) + 1}" for part in middle)
 
 
 def _said(row: Mapping[str, Any] | None, context: int) -> list[Any]:
     if row is None:
-        return ["missing", None, None, None, context, 0, []]
-    scores = [row.get("chosen_score"), row.get("rejected_score")]
-    dropped = row["shown"].get("dropped", 0)
-    return [row["status"], row["outcome"], *scores, context, dropped, list(row.get("notes", []))]
+        return ["missing", None, None, None, context, 0, [], 1]
+    scores = [row["chosen_score"], row["rejected_score"]]
+    shown = row["shown"]
+    return [row["status"], row["outcome"], *scores, context, shown["dropped"], row["notes"], len(shown["draws"]) or 1]

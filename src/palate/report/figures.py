@@ -1,15 +1,20 @@
 """The figures of the page, each as an SVG document for papers; the page takes them inline."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from palate.pages import COLOURS, figure, to_svg
-from palate.report.board import Line
+from palate.report.lines import Line
 from palate.report.load import LoadedRun
+from palate.report.names import cut
 
 STEPS = (("question", "question"), ("history?user=none", "filler"), ("history", "history"), ("oracle", "rubric"))
+PLAN = "plan"
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c8c8c", "#5e4fa2")
 MARKERS = "osD^vP<>"
+NAME = 40
+Named = Sequence[tuple[str, Mapping[str, Mapping[str, Any]]]]
 
 
 def ladder(line: Line) -> str | None:
@@ -19,7 +24,7 @@ def ladder(line: Line) -> str | None:
     with figure(3.4, 2.3) as (made, axes):
         _ladder(axes, line)
         axes.set_ylabel("accuracy, %")
-        return to_svg(made, f"ladder-{line.model}")
+        return to_svg(made, f"ladder-{line.key}")
 
 
 def ladders(found: Sequence[Line]) -> str | None:
@@ -30,13 +35,19 @@ def ladders(found: Sequence[Line]) -> str | None:
     with figure(2.9 * len(shown), 2.4, len(shown)) as (made, panels):
         for axes, line in zip(panels, shown, strict=True):
             _ladder(axes, line)
-            axes.set_title(line.title + (" (probe)" if line.probe else ""), fontsize=9)
+            axes.set_title(cut(line.title, NAME) + (" (probe)" if line.probe else ""), fontsize=9)
         panels[0].set_ylabel("accuracy, %")
         return to_svg(made, "ladders")
 
 
+def _rungs(line: Line) -> list[tuple[str, str]]:
+    """Return the views of the ladder and their names; a plan, if there is one, stands between history and rubric."""
+    plans = [view for view in line.runs if view.partition("?")[0] == PLAN and "user=" not in view][:1]
+    return [*STEPS[:-1], *((view, PLAN) for view in plans), STEPS[-1]]
+
+
 def _steps(line: Line) -> list[tuple[int, LoadedRun]]:
-    steps = [(k, line.runs[view]) for k, (view, _) in enumerate(STEPS) if view in line.runs]
+    steps = [(k, line.runs[view]) for k, (view, _) in enumerate(_rungs(line)) if view in line.runs]
     return [(k, run) for k, run in steps if run.metrics["accuracy"] is not None]
 
 
@@ -46,7 +57,7 @@ def _climbs(line: Line) -> bool:
 
 def _ladder(axes: Any, line: Line) -> None:
     steps = _steps(line)
-    axes.axhline(50, color="#888888", linewidth=0.7, linestyle=(0, (4, 3)))
+    _coin(axes.axhline)
     values = [100 * float(run.metrics["accuracy"]) for _, run in steps]
     axes.plot([k for k, _ in steps], values, color=COLOURS["history"], linewidth=1.4, zorder=2)
     for k, run in steps:
@@ -55,83 +66,90 @@ def _ladder(axes: Any, line: Line) -> None:
     if swapped is not None and swapped.metrics["accuracy"] is not None:
         _point(axes, 2.22, swapped.metrics, "D", COLOURS["swapped"], label="another user's history")
         axes.legend(frameon=False, fontsize=8, loc="upper left", handletextpad=0.2, borderpad=0)
-    axes.set_xlim(-0.35, 3.35)
-    axes.set_xticks(range(4), [name for _, name in STEPS])
+    names = [name for _, name in _rungs(line)]
+    axes.set_xlim(-0.35, len(names) - 0.65)
+    axes.set_xticks(range(len(names)), names)
     _percent(axes)
 
 
-def groups(title: str, found: Mapping[str, Mapping[str, Mapping[str, Any]]], label: str) -> str | None:
-    """Return accuracy by group for several models: `found` is model → group → figures."""
-    names = list(dict.fromkeys(name for each in found.values() for name in each))
+def groups(title: str, found: Named, label: str) -> str | None:
+    """Return accuracy by group for several models: `found` are models with group → figures."""
+    names = list(dict.fromkeys(name for _, each in found for name in each))
     if len(names) < 2:
         return None
     with figure(6.6, 2.9) as (made, axes):
-        axes.axhline(50, color="#888888", linewidth=0.7, linestyle=(0, (4, 3)))
+        _coin(axes.axhline)
         width = min(0.14, 0.7 / max(1, len(found)))
-        for number, (model, each) in enumerate(found.items()):
-            places = [(k, each[n]) for k, n in enumerate(names) if n in each and each[n]["accuracy"] is not None]
+        for number, (model, each) in enumerate(found):
             shift = (number - (len(found) - 1) / 2) * width
-            colour, marker = CYCLE[number % len(CYCLE)], MARKERS[number % len(MARKERS)]
-            for place, (k, figures) in enumerate(places):
-                _point(axes, k + shift, figures, marker, colour, label=model if place == 0 else None)
-        counts = {n: max(each[n]["n"] for each in found.values() if n in each) for n in names}
+            known = [(k + shift, each[n]) for k, n in enumerate(names) if n in each and each[n]["accuracy"] is not None]
+            _series(axes, number, known, model)
+        counts = {n: max(each[n]["n"] for _, each in found if n in each) for n in names}
         axes.set_xticks(range(len(names)), [f"{n}\nn = {counts[n]}" for n in names])
         axes.set_xlabel(label)
-        axes.set_ylabel("accuracy, %")
-        _percent(axes)
-        axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+        _named(axes)
         return to_svg(made, title)
 
 
-def users(found: Mapping[str, Sequence[float]]) -> str | None:
-    """Return how accuracy spreads over users: a dot a user, a bar at the median."""
-    found = {m: v for m, v in found.items() if len(v) > 1}
+def users(found: Sequence[tuple[str, Sequence[float], float]]) -> str | None:
+    """Return how accuracy spreads over users: `found` are models with each user's accuracy and the median."""
     if not found:
         return None
     with figure(6.6, 0.9 + 0.42 * len(found)) as (made, axes):
-        axes.axvline(50, color="#888888", linewidth=0.7, linestyle=(0, (4, 3)))
-        for row, values in enumerate(found.values()):
-            seen: dict[float, int] = {}
-            for value in sorted(values):
-                place = seen[value] = seen.get(value, 0) + 1
-                shift = ((place % 2) * 2 - 1) * (place // 2) * 0.4 / max(1, len(values) / 6)
-                axes.plot(
-                    100 * value,
-                    row + max(-0.4, min(0.4, shift)),
-                    "o",
-                    color=CYCLE[0],
-                    alpha=0.45,
-                    markersize=3.6,
-                    markeredgewidth=0,
-                )
-            middle = sorted(values)[len(values) // 2]
-            axes.plot([100 * middle] * 2, [row - 0.32, row + 0.32], color=CYCLE[1], linewidth=2)
-        axes.set_yticks(range(len(found)), list(found))
+        _coin(axes.axvline)
+        for row, (_, values, median) in enumerate(found):
+            xs, ys = _swarm(values, row)
+            axes.plot(xs, ys, "o", color=CYCLE[0], alpha=0.6, markersize=3.6, markeredgewidth=0, zorder=3)
+            axes.plot([100 * median] * 2, [row - 0.32, row + 0.32], color=CYCLE[1], linewidth=2.6, zorder=2)
+        axes.set_yticks(range(len(found)), [cut(model, NAME) for model, _, _ in found])
         axes.invert_yaxis()
         axes.set_xlim(-3, 103)
-        axes.set_xlabel("accuracy of each user's items, %; the bar is the median user")
+        axes.set_xlabel("accuracy of each user's items, %")
         axes.grid(axis="x")
         return to_svg(made, "users")
 
 
-def parameters(found: Mapping[str, Sequence[tuple[float, Mapping[str, Any], str]]]) -> str | None:
-    """Return accuracy against parameter count; `found` is family → (parameters, figures, model)."""
+def _swarm(values: Sequence[float], row: int) -> tuple[list[float], list[float]]:
+    """Return a place for each value in per cent; equal values stand beside each other around `row`."""
+    counts = Counter(values)
+    step = min(0.1, 0.4 / max(1, max(counts.values()) // 2))
+    places = [(value, place) for value in sorted(counts) for place in range(counts[value])]
+    xs = [100 * value for value, _ in places]
+    ys = [row + step * ((place + 1) // 2) * (1 if place % 2 else -1) for _, place in places]
+    return xs, ys
+
+
+def parameters(found: Mapping[str, Sequence[tuple[float, Mapping[str, Any]]]]) -> str | None:
+    """Return accuracy against parameter count; `found` is family → (parameters, figures)."""
     if sum(map(len, found.values())) < 2:
         return None
     with figure(6.6, 2.9) as (made, axes):
-        axes.axhline(50, color="#888888", linewidth=0.7, linestyle=(0, (4, 3)))
+        _coin(axes.axhline)
         for number, (family, each) in enumerate(found.items()):
             ordered = sorted(each, key=lambda e: e[0])
-            colour, marker = CYCLE[number % len(CYCLE)], MARKERS[number % len(MARKERS)]
-            axes.plot([e[0] for e in ordered], [100 * e[1]["accuracy"] for e in ordered], color=colour, linewidth=1)
-            for place, (size, figures, _) in enumerate(ordered):
-                _point(axes, size, figures, marker, colour, label=family if place == 0 else None)
+            values = [100 * figures["accuracy"] for _, figures in ordered]
+            axes.plot([size for size, _ in ordered], values, color=CYCLE[number % len(CYCLE)], linewidth=1)
+            _series(axes, number, ordered, family)
         axes.set_xscale("log")
         axes.set_xlabel("parameters")
-        axes.set_ylabel("accuracy, %")
-        _percent(axes)
-        axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+        _named(axes)
         return to_svg(made, "parameters")
+
+
+def _coin(draw: Any) -> None:
+    draw(50, color="#888888", linewidth=0.7, linestyle=(0, (4, 3)))
+
+
+def _series(axes: Any, number: int, found: Sequence[tuple[float, Mapping[str, Any]]], name: str) -> None:
+    colour, marker = CYCLE[number % len(CYCLE)], MARKERS[number % len(MARKERS)]
+    for place, (x, figures) in enumerate(found):
+        _point(axes, x, figures, marker, colour, label=cut(name, NAME) if place == 0 else None)
+
+
+def _named(axes: Any) -> None:
+    axes.set_ylabel("accuracy, %")
+    _percent(axes)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def _point(axes: Any, x: float, figures: Mapping[str, Any], marker: str, colour: str, label: str | None = None) -> None:

@@ -1,47 +1,51 @@
-"""Reading run folders without trusting them: figures are computed again from the rows and compared."""
+"""Reading run folders without trusting them: outcomes are derived and figures computed again, and compared."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from palate.data import Dataset, open_data
-from palate.errors import DataError, PalateError, RunError
+from palate.data.source import ENDINGS, SAMPLES, parse
+from palate.errors import PalateError, RunError
 from palate.evaluation.measure import measure
-from palate.metrics import tally
-from palate.records import OUTCOMES
-from palate.spec import short_model
-from palate.store import RowLog, RunFolder, digest_of
+from palate.report.bare import measure_alone
+from palate.report.names import rankers, systems, titles
+from palate.report.sent import Metrics, Record, Row, read_metrics, read_record, read_replies, read_rows
+from palate.store import digest_of
+from palate.store.folder import RUN
 
-COMPARED = ("n", "scored", "correct", "wrong", "ties", "accuracy", "strict_accuracy", "both_right")
+COMPARED = ("n", "scored", "correct", "wrong", "ties", "accuracy", "strict_accuracy")
 LEAST_COVERAGE = 0.95
+UNTRAINED = "UNTRAINED"
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
     """A run as the report sees it.
 
-    `metrics` are computed again where the data is at hand, else as sent. `marks` say what a reader has to know;
-    `ranked` tells whether it may stand in the ranking.
+    `model` is the full name of its model identity and `title` a short one, with the retriever where several are on
+    the board; `line` are the digests of both identities. `rows` have the outcomes that follow from their scores;
+    `metrics` are computed of them. `marks` say what a reader has to know; `ranked` tells whether it may be ranked.
     """
 
     model: str
     title: str
+    line: tuple[str, str | None]
     view: str
     probe: bool
-    folder: Path
-    record: Mapping[str, Any]
+    record: Record
     metrics: Mapping[str, Any]
     rows: Mapping[str, Mapping[str, Any]]
     ids: Sequence[str]
     marks: tuple[str, ...]
     ranked: bool
+    replies: Mapping[str, tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The runs on one data set; `data` is None if it is not at hand."""
+    """The runs on one data set, no view twice in a line; `data` is None if it is not at hand."""
 
     name: str
     digest: str
@@ -49,12 +53,22 @@ class Board:
     runs: tuple[LoadedRun, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A run folder, its record, and the digest of its configuration."""
+
+    folder: Path
+    record: Record
+    digest: str
+
+
 def load_boards(paths: Sequence[Path], data: Sequence[str] = ()) -> list[Board]:
     """Read all run folders below `paths`, grouped by data set, the largest group first.
 
     Args:
         paths: run folders, or folders that hold some.
-        data: data strings to look in for data that the records' own strings do not lead to.
+        data: data strings to look in. What the records themselves name is opened only if it is a sample, or a file
+            that is there and has the data's name.
 
     Raises:
         RunError: no run folder, or one that cannot be read.
@@ -62,111 +76,147 @@ def load_boards(paths: Sequence[Path], data: Sequence[str] = ()) -> list[Board]:
     folders = sorted({f.resolve(): f for path in paths for f in _folders(path)}.values())
     if not folders:
         raise RunError(f"no run folder in {', '.join(map(str, paths)) or 'nothing'}. Make some: palate eval --out runs")
-    found: dict[str, list[tuple[Path, dict[str, Any]]]] = {}
+    groups: dict[str, list[_Found]] = {}
     for folder in folders:
-        record = RunFolder(folder).record() or {}
-        found.setdefault(_config(folder, record)["data"]["digest"], []).append((folder, record))
-    datasets = _open_all(data)
-    boards = [_board(digest, group, datasets) for digest, group in found.items()]
+        found = _Found(folder, *read_record(folder))
+        groups.setdefault(found.record.config.data.digest, []).append(found)
+    datasets = {d.digest: d for d in map(open_data, data)}
+    boards = [_board(digest, group, datasets) for digest, group in groups.items()]
     return sorted(boards, key=lambda b: -len(b.runs))
 
 
 def _folders(path: Path) -> Iterable[Path]:
     if not path.is_dir():
         raise RunError(f"{path}: no such folder.")
-    if (path / "run.json").is_file():
-        return [path]
-    return [p.parent for p in path.rglob("run.json") if not p.name.startswith("old-")]
+    return [path] if (path / RUN).is_file() else [p.parent for p in path.rglob(RUN)]
 
 
-def _config(folder: Path, record: Mapping[str, Any]) -> dict[str, Any]:
-    config = record.get("config")
-    if not isinstance(config, dict) or not isinstance(config.get("data"), dict) or "digest" not in config["data"]:
-        raise RunError(f"{folder}: run.json is not the record of a run.")
-    return config
+def _board(digest: str, group: Sequence[_Found], datasets: Mapping[str, Dataset]) -> Board:
+    """Return the board of runs on one data set: of one configuration the best copy, of one line and view one run."""
+    copies: dict[str, _Found] = {}
+    for found in sorted(group, key=lambda f: f.record.last):
+        copies[found.digest] = found
+    data = datasets.get(digest) or _reopened(digest, [f.record for f in group])
+    runs = _named([_load(found, data) for found in copies.values()])
+    name = data.name if data else group[0].record.data.name
+    return Board(name, digest, data, tuple(sorted(_one_a_view(runs), key=lambda r: (r.probe, r.title, r.view))))
 
 
-def _open_all(texts: Sequence[str]) -> dict[str, Dataset]:
-    return {found.digest: found for found in map(open_data, texts)}
-
-
-def _board(digest: str, group: Sequence[tuple[Path, dict[str, Any]]], datasets: Mapping[str, Dataset]) -> Board:
-    data = datasets.get(digest) or _own_data(digest, [r for _, r in group])
-    newest: dict[str, LoadedRun] = {}
-    for folder, record in sorted(group, key=lambda pair: str(pair[1].get("finished"))):
-        run = _load(folder, record, data)
-        newest[str(record.get("digest"))] = run
-    runs = sorted(newest.values(), key=lambda r: (r.probe, r.title, r.view))
-    return Board(str(group[0][1]["config"]["data"]["name"]), digest, data, tuple(runs))
-
-
-def _own_data(digest: str, records: Sequence[Mapping[str, Any]]) -> Dataset | None:
-    for text in dict.fromkeys(str(r.get("data", {}).get("spec", "")) for r in records):
+def _reopened(digest: str, records: Sequence[Record]) -> Dataset | None:
+    for spec, name in dict.fromkeys((r.data.spec, r.data.name) for r in records):
         try:
-            found = open_data(text)
+            found = open_data(spec) if _may_open(spec, name) else None
         except (PalateError, OSError):
             continue
-        if found.digest == digest:
+        if found is not None and found.digest == digest:
             return found
     return None
 
 
-def _load(folder: Path, record: dict[str, Any], data: Dataset | None) -> LoadedRun:
-    rows = _rows(folder)
-    stored = RunFolder(folder).metrics() or {}
-    limit = record.get("limit")
-    ids = data.ids[:limit] if data else list(rows)
-    marks: list[str] = []
-    if digest_of(record["config"]) != record.get("digest"):
-        marks.append("the record does not fit its own digest")
-    if data:
-        metrics = measure(data, rows, ids, by=[n for n in stored.get("by", {}) if n in data.columns])
-        if strange := [i for i in rows if i not in data.entries]:
-            marks.append(f"{len(strange)} rows of items the data does not have")
-    else:
-        metrics = _as_sent(folder, stored, rows, marks)
-    marks += _disagreements(record, stored, metrics)
-    ranked = not marks and metrics["accuracy"] is not None
-    marks += _notes(record, metrics)
+def _may_open(text: str, name: str) -> bool:
+    """Tell whether a data string out of a folder may be opened: a sample, or a file that has the data's name."""
+    spec = parse(text)
+    path = Path(spec.head)
+    named = not spec.head.startswith("hub:") and path.suffix in ENDINGS and path.stem == name
+    return spec.head in SAMPLES or (named and path.is_file())
+
+
+def _named(runs: Sequence[LoadedRun]) -> list[LoadedRun]:
+    """Return the runs with names that tell models and retrievers of this board apart."""
+    models = {r.line[0]: r.record.config.model for r in runs}
+    retrievers = {r.line[1]: r.record.config.retriever for r in runs}
+    ranker = rankers({key: found for key, found in retrievers.items() if key and found})
+    short, full = titles(models), systems(models)
+    several = len(ranker) > 1
+    beside = {key: f" · {ranker[key]}" if key and several else "" for key in retrievers}
+    return [
+        replace(r, model=full[r.line[0]] + beside[r.line[1]], title=short[r.line[0]] + beside[r.line[1]]) for r in runs
+    ]
+
+
+def _one_a_view(runs: Sequence[LoadedRun]) -> list[LoadedRun]:
+    """Return the newest run of each line and view, marked if there are others."""
+    places: dict[tuple[Any, str], list[LoadedRun]] = {}
+    for run in sorted(runs, key=lambda r: r.record.last):
+        places.setdefault((run.line, run.view), []).append(run)
+    return [replace(each[-1], marks=each[-1].marks + _beside(each)) for each in places.values()]
+
+
+def _beside(runs: Sequence[LoadedRun]) -> tuple[str, ...]:
+    configs = [r.record.config.model_dump() for r in runs]
+    names = list(dict.fromkeys(name for each in configs for name in each))
+    differ = [n for n in names if any(c.get(n) != configs[-1].get(n) for c in configs)]
+    if len(runs) == 1:
+        return ()
+    noun = "run" if len(runs) == 2 else "runs"
+    return (f"the newest of {len(runs)}: {len(runs) - 1} older {noun} with other {', '.join(differ) or 'spelling'}",)
+
+
+def _load(found: _Found, data: Dataset | None) -> LoadedRun:
+    record, config = found.record, found.record.config
+    sent = read_rows(found.folder)
+    rows = {name: row.model_dump() | {"outcome": row.derived} for name, row in sent.items()}
+    ids = data.ids[: record.limit] if data else list(rows)
+    metrics = measure(data, rows, ids) if data else measure_alone(rows)
+    faults = [] if found.digest == record.digest else ["the record does not fit its own digest"]
+    faults += _faulty_rows(sent, data)
+    faults += _disagreements(record, read_metrics(found.folder), metrics, data)
+    faults += _limits(record, metrics)
+    remarks = list(record.warnings)
+    remarks += [f"{config.data.skipped} invalid records left out"] if config.data.skipped else []
+    return LoadedRun(
+        model="",
+        title="",
+        line=(_digest(config.model), _digest(config.retriever) if config.retriever else None),
+        view=config.view,
+        probe=config.model.probe,
+        record=record,
+        metrics=metrics,
+        rows=rows,
+        ids=ids,
+        marks=(*faults, *remarks),
+        ranked=not faults and metrics["accuracy"] is not None,
+        replies=read_replies(found.folder),
+    )
+
+
+def _digest(identity: Any) -> str:
+    return digest_of(identity.model_dump())
+
+
+def _faulty_rows(rows: Mapping[str, Row], data: Dataset | None) -> list[str]:
+    """Say what is wrong with rows that can be read."""
+    bad = sum(not row.follows for row in rows.values())
+    bare = sum(row.outcome is not None and row.chosen_score is None for row in rows.values() if row.follows)
+    strange = sum(name not in data.entries for name in rows) if data else 0
+    found = {
+        "whose outcome does not follow from their scores": bad,
+        "without scores that their outcome could be derived from": bare,
+        "of items the data does not have": strange,
+    }
+    return [f"{count} {'row' if count == 1 else 'rows'} {what}" for what, count in found.items() if count]
+
+
+def _disagreements(
+    record: Record, stored: Metrics | None, metrics: Mapping[str, Any], data: Dataset | None
+) -> list[str]:
+    found = [] if data else ["the data is not at hand: figures of the rows alone"]
+    if record.status != "complete":
+        return [*found, f"unfinished ({record.status}): {metrics['scored']} of {metrics['n']} scored"]
+    if stored is None:
+        return [*found, "metrics.json is missing"]
+    names = (*COMPARED, "both_right") if data else COMPARED
+    differ = [name for name in names if getattr(stored, name) != metrics[name]]
+    return [*found, f"metrics.json does not agree with the rows: {', '.join(differ)}"] if differ else found
+
+
+def _limits(record: Record, metrics: Mapping[str, Any]) -> list[str]:
+    """Say what keeps a run out of the ranking although nothing is wrong with it."""
+    found = []
+    if record.limit:
+        found.append(f"first {metrics['n']} items only")
+    if any(note.startswith(UNTRAINED) for note in record.notes):
+        found.append("untrained head")
     if (metrics["coverage"] or 0) < LEAST_COVERAGE:
-        marks.append(f"coverage {100 * (metrics['coverage'] or 0):.0f} %")
-        ranked = False
-    title, view, probe = short_model(record["model"]), record["view"], bool(record.get("probe"))
-    return LoadedRun(record["model"], title, view, probe, folder, record, metrics, rows, ids, tuple(marks), ranked)
-
-
-def _rows(folder: Path) -> Mapping[str, Mapping[str, Any]]:
-    rows = RowLog(folder / "rows.jsonl", mend=False).rows
-    for name, row in rows.items():
-        if not {"status", "outcome", "shown"} <= row.keys() or row["outcome"] not in (*OUTCOMES, None):
-            raise RunError(f"{folder / 'rows.jsonl'}: the row of '{name}' has no readable status, outcome or shown.")
-    return rows
-
-
-def _as_sent(folder: Path, stored: dict[str, Any], rows: Mapping[str, Any], marks: list[str]) -> dict[str, Any]:
-    """Return the written figures, checked against the rows as far as that goes without the data."""
-    if not stored:
-        raise DataError(f"{folder}: the data is not at hand and there is no metrics.json. Name the data: --data …")
-    counts = tally([r["outcome"] for r in list(rows.values())])
-    told = (stored.get("correct"), stored.get("wrong"), stored.get("ties"))
-    if told != (counts.correct, counts.wrong, counts.ties):
-        marks.append("metrics.json does not agree with the rows")
-    marks.append("the data is not at hand: figures as sent")
-    return stored
-
-
-def _disagreements(record: Mapping[str, Any], stored: Mapping[str, Any], metrics: Mapping[str, Any]) -> list[str]:
-    status = record.get("status")
-    if status != "complete":
-        return [f"unfinished ({status}): {metrics['scored']} of {metrics['n']} scored"]
-    differ = [name for name in COMPARED if json.dumps(stored.get(name)) != json.dumps(metrics[name])]
-    return [f"metrics.json does not agree with the rows: {', '.join(differ)}"] if differ else []
-
-
-def _notes(record: Mapping[str, Any], metrics: Mapping[str, Any]) -> list[str]:
-    marks = [str(n) for n in record.get("environment", {}).get("notes", [])]
-    if record.get("limit"):
-        marks.append(f"first {metrics['n']} items only")
-    if record["config"]["data"].get("skipped"):
-        marks.append(f"{record['config']['data']['skipped']} invalid records left out")
-    return marks
+        found.append(f"coverage {100 * (metrics['coverage'] or 0):.0f} %")
+    return found

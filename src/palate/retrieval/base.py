@@ -15,6 +15,7 @@ from palate.records import Post
 from palate.spec import Spec
 
 K = 10
+POOLING = "mean over unmasked tokens"
 NAMES = ("bm25", "recency", "dense", "stored")
 
 
@@ -48,7 +49,7 @@ def rank(question: str, posts: Sequence[Post], retriever: Retriever, k: int = K,
         posts: the history, in file order.
         retriever: gives the numbers.
         k: how many to keep, at least 1.
-        item_id: the item they are ranked for, which stored rankings look up.
+        item_id: the item whose own posts these are, which stored rankings look up; empty for another user's.
     """
     if not posts:
         return Ranked((), ())

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from palate.errors import MissingExtra, ModelError
 from palate.records import Post
-from palate.retrieval.base import search_text
+from palate.retrieval.base import POOLING, search_text
 from palate.spec import Spec
-from palate.weights import Weights, find_weights, loading
+from palate.weights import Weights, find_weights, loading, positions_of
 
 CONTRIEVER = "facebook/contriever-msmarco"
+WINDOW = 512
 _KEPT = 20_000
 Vector = NDArray[np.float32]
 
@@ -49,7 +50,8 @@ class Dense:
             "id": self._weights.id,
             "revision": self._weights.revision,
             "weights": self._weights.digest,
-            "pooling": "mean over unmasked tokens",
+            "settings": self._weights.settings,
+            "pooling": POOLING,
             "similarity": "dot product",
             "text": "prompt + text",
         }
@@ -110,8 +112,8 @@ class MeanPooled:
                 "so its vectors would be random."
             )
         self._model = self._model.float().eval().to("cuda" if torch.cuda.is_available() else "cpu")
-        window = getattr(self._model.config, "max_position_embeddings", None) or 512
-        self._window = min(int(self._tokenizer.model_max_length), int(window))
+        positions = positions_of(self._model.config.to_dict()) or WINDOW
+        self._window = min(int(self._tokenizer.model_max_length), positions)
 
     def __call__(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of `texts`, one batch."""

@@ -1,7 +1,18 @@
-"""Reward models: scorers give each answer a number."""
+"""Reward models: scorers give each answer a number, judges compare two."""
 
-from palate.rewards.base import PairSource, Scorer
+from palate.rewards.base import RewardModel, Scorer
 from palate.rewards.decide import decide
-from palate.rewards.registry import families, open_model, register
+from palate.rewards.judge.asked import AskedModel, Settled
+from palate.rewards.registry import Setting, families, open_model, register
 
-__all__ = ["PairSource", "Scorer", "decide", "families", "open_model", "register"]
+__all__ = [
+    "AskedModel",
+    "RewardModel",
+    "Scorer",
+    "Setting",
+    "Settled",
+    "decide",
+    "families",
+    "open_model",
+    "register",
+]

@@ -1,13 +1,11 @@
-"""What every scorer offers."""
+"""What every reward model offers: a scorer gives numbers, an asked model is sent questions."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-from palate.data import Dataset
 from palate.records import Group, Score
+from palate.rewards.judge.asked import AskedModel
 from palate.views import Budget
-
-PairSource = Dataset
 
 
 class Scorer(Protocol):
@@ -44,3 +42,6 @@ class Scorer(Protocol):
     def score(self, groups: Iterable[Group]) -> Iterator[Score]:
         """Yield one score for each answer of each group, in any order; failures have a status and no number."""
         ...
+
+
+RewardModel = Scorer | AskedModel

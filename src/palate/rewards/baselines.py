@@ -6,10 +6,11 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
+from palate.data import Dataset
 from palate.errors import PalateError, SpecError, did_you_mean
 from palate.records import Answer, Group, Query, Score
 from palate.retrieval.bm25 import bm25_scores, tokenize
-from palate.rewards.base import PairSource, Scorer
+from palate.rewards.base import Scorer
 from palate.rewards.style import StyleModel
 from palate.spec import Spec
 
@@ -26,12 +27,13 @@ class Baseline:
         self.name = name
         self.probe = probe
         self._rule = rule
-        self.identity = {"id": name, "parameters": None, **identity}
+        family, _, rest = name.partition("/")
+        self.identity = {"family": family, "id": rest, "parameters": None, "options": {}, "probe": probe, **identity}
 
     @property
     def environment(self) -> Mapping[str, Any]:
-        """The version of Palate, whose code the rule is."""
-        return {"palate": version("palate")}
+        """The versions of what the rules are made of."""
+        return {name: version(name) for name in ("palate", "numpy", "bm25s", "scikit-learn")}
 
     def score(self, groups: Iterable[Group]) -> Iterator[Score]:
         """Yield the rule's numbers in order."""
@@ -40,7 +42,7 @@ class Baseline:
                 yield Score(answer.id, "ok", self._rule(group.query, answer))
 
 
-def make_baseline(spec: Spec, data: PairSource | None) -> Scorer:
+def make_baseline(spec: Spec, data: Dataset | None) -> Scorer:
     """Return `builtin/<name>`.
 
     - `random[?seed=]`: a number drawn from a hash of what is shown and the answer.
@@ -58,7 +60,7 @@ def make_baseline(spec: Spec, data: PairSource | None) -> Scorer:
     spec.only(("seed",) if name == "random" else (), "model")
     if name == "random":
         seed = spec.whole("seed", 0, "model") or 0
-        return Baseline(spec.head, lambda q, a: _random(seed, q, a), {"seed": seed})
+        return Baseline(spec.head, lambda q, a: _random(seed, q, a), {"options": dict(spec.options)})
     if name == "style":
         if data is None or not data.has_pairs:
             raise PalateError(

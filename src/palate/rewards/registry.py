@@ -1,17 +1,34 @@
 """The families of reward models by name: the one registry of the project."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
+from palate.data import Dataset
 from palate.errors import SpecError, did_you_mean
-from palate.rewards.base import PairSource, Scorer
+from palate.llm.client import Spending, Told
+from palate.rewards.base import RewardModel
 from palate.spec import Spec
 
-Factory = Callable[[Spec, PairSource | None], Scorer]
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a reward model may need besides its string.
+
+    `data` is what probes learn from; `base_url`, `spending` and `told` are for models behind servers.
+    """
+
+    data: Dataset | None = None
+    base_url: str | None = None
+    spending: Spending = field(default_factory=Spending)
+    told: Told | None = None
+
+
+Factory = Callable[[Spec, Setting], RewardModel]
 _FAMILIES: dict[str, Factory] = {}
 
 
 def register(family: str, factory: Factory) -> None:
-    """Add a family; `factory` gets the parsed string and the data that probes may learn from.
+    """Add a family. `factory` gets the parsed string `family/name?…` and a `Setting`, and returns a reward model.
 
     Raises:
         ValueError: the name is taken.
@@ -26,8 +43,13 @@ def families() -> list[str]:
     return sorted(_FAMILIES)
 
 
-def open_model(text: str, data: PairSource | None = None) -> Scorer:
+def open_model(text: str, data: Dataset | None = None, *, setting: Setting | None = None) -> RewardModel:
     """Return the reward model that a string names, such as `builtin/length` or `hf/org/model@rev?dtype=bfloat16`.
+
+    Args:
+        text: the string.
+        data: what probes learn from, if no `setting` is given.
+        setting: all that it may need.
 
     Raises:
         SpecError: an unknown family, name or option.
@@ -40,20 +62,34 @@ def open_model(text: str, data: PairSource | None = None) -> Scorer:
         raise SpecError(f"model '{text}': unknown family '{family}'.{did_you_mean(family, _FAMILIES)}")
     if not slash or not name:
         raise SpecError(f"model '{text}': a name is needed after '{family}/'.")
-    return _FAMILIES[family](spec, data)
+    return _FAMILIES[family](spec, setting or Setting(data))
 
 
-def _builtin(spec: Spec, data: PairSource | None) -> Scorer:
+def _builtin(spec: Spec, setting: Setting) -> RewardModel:
     from palate.rewards.baselines import make_baseline
 
-    return make_baseline(spec, data)
+    return make_baseline(spec, setting.data)
 
 
-def _hf(spec: Spec, data: PairSource | None) -> Scorer:
+def _hf(spec: Spec, setting: Setting) -> RewardModel:
     from palate.rewards.classifier import Classifier
 
     return Classifier(spec)
 
 
+def _judge(spec: Spec, setting: Setting) -> RewardModel:
+    from palate.rewards.judge.compare import PairJudge
+
+    return PairJudge(spec, setting.base_url, setting.spending, setting.told)
+
+
+def _rate(spec: Spec, setting: Setting) -> RewardModel:
+    from palate.rewards.judge.rate import Rater
+
+    return Rater(spec, setting.base_url, setting.spending, setting.told)
+
+
 register("builtin", _builtin)
 register("hf", _hf)
+register("judge", _judge)
+register("rate", _rate)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 from palate.errors import RunError
 from palate.store.rows import dump
 
-RUN, ROWS, METRICS, LOCK = "run.json", "rows.jsonl", "metrics.json", ".lock"
+RUN, ROWS, CALLS, METRICS, LOCK = "run.json", "rows.jsonl", "calls.jsonl", "metrics.json", ".lock"
 
 
 def canonical(value: Any) -> str:
@@ -34,11 +34,15 @@ class RunFolder:
         self._lock = FileLock(path / LOCK, timeout=0)
 
     def __enter__(self) -> "RunFolder":
-        self.path.mkdir(parents=True, exist_ok=True)
         try:
+            self.path.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
         except Timeout:
             raise RunError(f"{self.path}: another process is working in this folder. Wait for it or stop it.") from None
+        except OSError as bad:
+            raise RunError(
+                f"{self.path}: cannot be written to ({bad.strerror or bad}). Choose another --out."
+            ) from None
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -49,34 +53,54 @@ class RunFolder:
         """The path of the rows."""
         return self.path / ROWS
 
+    @property
+    def calls(self) -> Path:
+        """The path of the exchanges with a language model."""
+        return self.path / CALLS
+
     def record(self) -> dict[str, Any] | None:
         """Return `run.json`, or None if there is none yet.
 
         Raises:
             RunError: it cannot be read.
         """
-        return self._read(RUN)
+        return self.read(RUN)
 
     def metrics(self) -> dict[str, Any] | None:
         """Return `metrics.json`, or None."""
-        return self._read(METRICS)
+        return self.read(METRICS)
 
     def write_record(self, record: Mapping[str, Any]) -> None:
         """Replace `run.json` in one step."""
-        self._write(RUN, record)
+        self.write(RUN, record)
 
     def write_metrics(self, metrics: Mapping[str, Any]) -> None:
         """Replace `metrics.json` in one step."""
-        self._write(METRICS, metrics)
+        self.write(METRICS, metrics)
 
     def set_aside(self) -> None:
         """Rename rows, metrics and record to `old-<n>-…`, so that a fresh start loses nothing."""
         number = 1 + len(list(self.path.glob(f"old-*-{ROWS}")))
-        for name in (ROWS, METRICS, RUN):
+        for name in (ROWS, CALLS, METRICS, RUN):
             with suppress(FileNotFoundError):
                 (self.path / name).rename(self.path / f"old-{number}-{name}")
 
-    def _read(self, name: str) -> dict[str, Any] | None:
+    def replace_rows(self, rows: Iterable[Mapping[str, Any]], old_name: str) -> None:
+        """Put other rows in place of the present ones in one step; these are kept under `old_name`."""
+        temporary = self.path / ".rows.new"
+        with temporary.open("w", encoding="utf-8") as handle:
+            for row in rows:
+                handle.write(dump(row) + "\n")
+        if not (self.path / old_name).exists():
+            os.link(self.rows, self.path / old_name)
+        temporary.replace(self.rows)
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """Return the JSON object in file `name`, or None if there is no such file.
+
+        Raises:
+            RunError: it cannot be read.
+        """
         try:
             found = json.loads((self.path / name).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -87,7 +111,8 @@ class RunFolder:
             raise RunError(f"{self.path / name}: expected an object. Use --fresh to start anew.")
         return found
 
-    def _write(self, name: str, value: Mapping[str, Any]) -> None:
+    def write(self, name: str, value: Mapping[str, Any]) -> None:
+        """Replace the JSON file `name` in one step."""
         temporary = self.path / f".{name}.new"
         with temporary.open("w", encoding="utf-8") as handle:
             handle.write(dump(value, indent=2) + "\n")

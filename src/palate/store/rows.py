@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,15 +21,17 @@ class RowLog:
     Args:
         path: the file; need not exist.
         mend: cut a torn tail off the file; without it the tail is only left unread, as for a run somebody else writes.
+        forget: fields that are written but not held in memory.
 
     Raises:
         RunError: a line in the middle that is not a row, which no crash of ours can leave behind.
     """
 
-    def __init__(self, path: Path, *, mend: bool = True) -> None:
+    def __init__(self, path: Path, *, mend: bool = True, forget: Collection[str] = ()) -> None:
         self.path = path
         self.rows: dict[str, dict[str, Any]] = {}
         self.tries: Counter[str] = Counter()
+        self._forget = frozenset(forget)
         self._handle: BinaryIO | None = None
         if path.exists():
             self._read(mend)
@@ -56,8 +58,8 @@ class RowLog:
         self._keep(dict(row))
 
     def _keep(self, row: dict[str, Any]) -> None:
-        self.rows[row["id"]] = row
-        self.tries[row["id"]] += 1
+        self.rows[row["id"]] = {k: v for k, v in row.items() if k not in self._forget} if self._forget else row
+        self.tries[row["id"]] += row.get("tries", 1)
 
     def _read(self, mend: bool) -> None:
         good = 0

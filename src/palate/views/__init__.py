@@ -2,7 +2,7 @@
 
 from palate.views.fit import Budget, fit
 from palate.views.look import PROMPT_DIGESTS, look
-from palate.views.materials import Looker, NoContext
+from palate.views.materials import Looker, NoContext, Plans
 from palate.views.view import View
 
-__all__ = ["PROMPT_DIGESTS", "Budget", "Looker", "NoContext", "View", "fit", "look"]
+__all__ = ["PROMPT_DIGESTS", "Budget", "Looker", "NoContext", "Plans", "View", "fit", "look"]

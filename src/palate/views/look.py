@@ -4,6 +4,7 @@ All views share one template; only the context section differs. The answer key c
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
@@ -28,12 +29,15 @@ def look(
     plan: Sequence[str] | None = None,
     key: Key | None = None,
     donors: tuple[str, ...] = (),
+    lost: int = 0,
 ) -> Query:
-    """Return the query that `view` makes of `item`. Filler is named after the entry it stands for.
+    """Return the query that `view` makes of `item`.
+
+    Filler is named after the entry it stands for; a planned aspect is its own name.
 
     Exactly the material that the view reads has to be given: ranked posts for `history`, aspects for `plan`,
     the key for `oracle`, nothing for `question`. Under `user=other` it is the donor's; under `user=none` it is the
-    own material, of which only the lengths are used.
+    own material, of which only the lengths are used. `lost` counts posts that retrieval could not place.
 
     Raises:
         TypeError: other material than the view reads.
@@ -43,6 +47,8 @@ def look(
     if given != wanted:
         raise TypeError(f"view '{view.name}' reads {sorted(wanted) or 'nothing'}, not {sorted(given) or 'nothing'}")
     context = _context(view, posts, plan, key, donors)
+    if context is not None and lost:
+        context = replace(context, lost=lost)
     return Query(item.id, str(view), item.messages, render(item.messages, context), context)
 
 
@@ -77,7 +83,7 @@ def _context(
     if posts is not None:
         return _filled(Context("posts", view.user, tuple(Block(p.id, post_text(p)) for p in posts), donors))
     if plan is not None:
-        return _filled(Context("plan", view.user, tuple(Block(str(k), a) for k, a in enumerate(plan)), donors))
+        return _filled(Context("plan", view.user, tuple(Block(a, a) for a in plan), donors))
     if key is not None:
         blocks = tuple(Block(str(k), _aspect(a.aspect, a.reason, a.evidence)) for k, a in enumerate(key.aspects))
         return _filled(Context("rubric", view.user, blocks, donors))
@@ -88,7 +94,7 @@ def _filled(context: Context) -> Context:
     if context.user != "none":
         return context
     blocks = tuple(Block(f"filler:{b.id}", filler(len(b.text), 7 * k)) for k, b in enumerate(context.blocks))
-    return Context(context.kind, context.user, blocks, context.donors)
+    return replace(context, blocks=blocks)
 
 
 def post_text(post: Post) -> str:

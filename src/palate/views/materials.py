@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from palate.data import Dataset
 from palate.errors import PalateError, SpecError
@@ -19,18 +19,28 @@ class NoContext:
     reason: str
 
 
+class Plans(Protocol):
+    """Where plans come from."""
+
+    def get(self, item_id: str, view: View, draw: int = 0) -> tuple[str, ...] | NoContext:
+        """Return the aspects planned for an item: from its own posts, or from the donor's under `user=other`."""
+        ...
+
+
 class Looker:
     """Makes queries of a data set's items; rankings are kept, so that several models share them.
 
     Args:
         data: where items, keys and donors come from.
         retriever: ranks posts; not needed for views that read none.
+        plans: gives the aspects of `plan`; not needed for other views.
     """
 
-    def __init__(self, data: Dataset, retriever: Retriever | None = None) -> None:
+    def __init__(self, data: Dataset, retriever: Retriever | None = None, plans: Plans | None = None) -> None:
         self._data = data
         self._retriever = retriever
-        self._ranked: dict[tuple[str, str, int], tuple[int, ...]] = {}
+        self._plans = plans
+        self._ranked: dict[tuple[str, str, int], tuple[tuple[int, ...], int]] = {}
 
     def query(self, item_id: str, view: View, draw: int = 0) -> Query | NoContext:
         """Return the query of `item_id` under `view`; draw number `draw` of the donors."""
@@ -38,7 +48,7 @@ class Looker:
         if view.name == "question":
             return look(item, view)
         if view.name == "plan":
-            raise SpecError("view 'plan': no planner is given.")
+            return self._plan(item, view, draw)
         return self._history(item, view, draw) if view.name == "history" else self._oracle(item, view, draw)
 
     def again(self, item_id: str, view: View, shown: Mapping[str, Any]) -> Query:
@@ -55,7 +65,10 @@ class Looker:
             return look(item, view)
         if view.name == "history":
             posts = {p.id: p for p in owner.posts}
-            return look(item, view, posts=[posts[n] for n in names], donors=donors)
+            lost = int(shown.get("lost", 0))
+            return look(item, view, posts=[posts[n] for n in names], donors=donors, lost=lost)
+        if view.name == "plan":
+            return look(item, view, plan=names, donors=donors)
         key = self._data.key(owner.id)
         if key is None:
             raise KeyError(owner.id)
@@ -64,11 +77,22 @@ class Looker:
 
     def _history(self, item: Item, view: View, draw: int) -> Query | NoContext:
         if view.user != "other":
-            return look(item, view, posts=self._top(item, item, view.k))
+            posts, lost = self.top(item, item, view.k)
+            return look(item, view, posts=posts, lost=lost)
         donor = self._data.donor(item.id, view.seed, draw)
         if donor is None:
-            return NoContext(f"no other user of domain '{item.domain}' has posts to lend")
-        return look(item, view, posts=self._top(item, donor, view.k), donors=(donor.id,))
+            return NoContext(no_posts_to_lend(item))
+        posts, lost = self.top(item, donor, view.k)
+        return look(item, view, posts=posts, donors=(donor.id,), lost=lost)
+
+    def _plan(self, item: Item, view: View, draw: int) -> Query | NoContext:
+        if self._plans is None:
+            raise SpecError("view 'plan': no planner is given.")
+        found = self._plans.get(item.id, view, draw)
+        if isinstance(found, NoContext):
+            return found
+        donor = self._data.donor(item.id, view.seed, draw) if view.user == "other" else None
+        return look(item, view, plan=found, donors=(donor.id,) if donor else ())
 
     def _oracle(self, item: Item, view: View, draw: int) -> Query | NoContext:
         own = self._data.key(item.id)
@@ -82,14 +106,22 @@ class Looker:
             return NoContext(f"no other user of domain '{item.domain}' has a rubric to lend")
         return look(item, view, key=key, donors=(donor.id,))
 
-    def _top(self, item: Item, owner: Item, k: int) -> list[Post]:
+    def top(self, item: Item, owner: Item, k: int) -> tuple[list[Post], int]:
+        """Return the top k of `owner`'s posts for the item's question, and how many had no finite number."""
         if not owner.posts:
-            return []
+            return [], 0
         if self._retriever is None:
-            raise PalateError("view 'history' needs a retriever.")
+            raise PalateError("reading posts needs a retriever.")
         known = (item.id, owner.id, k)
         if known not in self._ranked:
             places = {id(p): n for n, p in enumerate(owner.posts)}
-            found = rank(item.question, owner.posts, self._retriever, k, item_id=item.id)
-            self._ranked[known] = tuple(places[id(p)] for p in found.posts)
-        return [owner.posts[n] for n in self._ranked[known]]
+            own = item.id if owner.id == item.id else ""
+            found = rank(item.question, owner.posts, self._retriever, k, item_id=own)
+            self._ranked[known] = tuple(places[id(p)] for p in found.posts), found.lost
+        order, lost = self._ranked[known]
+        return [owner.posts[n] for n in order], lost
+
+
+def no_posts_to_lend(item: Item) -> str:
+    """Return why `user=other` has nobody to borrow posts from."""
+    return f"no other user of domain '{item.domain}' has posts to lend"

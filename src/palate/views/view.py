@@ -2,23 +2,27 @@
 
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
+from urllib.parse import quote
 
+from palate.data.donors import NEAREST
 from palate.errors import SpecError, did_you_mean
 from palate.records import UserOf
+from palate.retrieval.base import K
 from palate.spec import Spec
 
 ViewName = Literal["question", "history", "plan", "oracle"]
 NAMES: tuple[str, ...] = get_args(ViewName)
 SHORT = {"swapped": "history?user=other"}
-DEFAULT_K = 10
+DEFAULT_K = K
+DEFAULT_PLANNER = "keyphrase"
 
 
 @dataclass(frozen=True, slots=True)
 class View:
     """A view: `question`, `history`, `plan` or `oracle`, with the user's own context, another's, or filler.
 
-    `k` posts are shown under `history`. `seed` and `draws` choose the donors of `user=other`; scores are averaged
-    over draws.
+    `k` posts are shown under `history`, and read by the planner under `plan`. `seed` and `draws` choose the donors of
+    `user=other`; scores are averaged over draws. `planner` is a planner string, which matters under `plan` alone.
     """
 
     name: ViewName
@@ -26,10 +30,13 @@ class View:
     k: int = DEFAULT_K
     seed: int = 0
     draws: int = 1
+    planner: str = DEFAULT_PLANNER
 
     @classmethod
     def parse(cls, text: str) -> "View":
-        """Read a view string such as `question`, `history?user=none`, `swapped` or `oracle`.
+        """Read a view string such as `question`, `history?user=none`, `swapped`, `plan?planner=…` or `oracle`.
+
+        A planner string inside it has its `?`, `=` and `&` percent-encoded.
 
         Raises:
             SpecError: an unknown view, option or value.
@@ -48,12 +55,14 @@ class View:
             user,
             spec.whole("k", DEFAULT_K, "view", least=1) or DEFAULT_K,
             spec.whole("seed", 0, "view") or 0,
-            spec.whole("draws", 1, "view", least=1) or 1,
+            _draws(spec),
+            spec.options.get("planner", DEFAULT_PLANNER),
         )
 
     def __str__(self) -> str:
-        options = [f"user={self.user}"] if self.user != "own" else []
-        options += [f"k={self.k}"] if self.k != DEFAULT_K and self.name == "history" else []
+        options = [f"planner={quote(self.planner, safe='/:.-_~+')}"] if self._plans_specially else []
+        options += [f"user={self.user}"] if self.user != "own" else []
+        options += [f"k={self.k}"] if self.k != DEFAULT_K and self.reads_posts else []
         options += [f"seed={self.seed}"] if self.seed else []
         options += [f"draws={self.draws}"] if self.draws > 1 else []
         return self.name + ("?" + "&".join(options) if options else "")
@@ -69,12 +78,24 @@ class View:
 
     @property
     def reads_posts(self) -> bool:
-        """Whether posts are ranked for it."""
-        return self.name == "history"
+        """Whether posts are ranked for it: to be shown, or for the planner."""
+        return self.name in ("history", "plan")
+
+    @property
+    def _plans_specially(self) -> bool:
+        return self.name == "plan" and self.planner != DEFAULT_PLANNER
+
+
+def _draws(spec: Spec) -> int:
+    draws = spec.whole("draws", 1, "view", least=1) or 1
+    if draws > NEAREST:
+        raise SpecError(f"view '{spec}': draws={draws} is more than the {NEAREST} nearest donors.")
+    return draws
 
 
 def _options(name: str, user: str | None) -> tuple[str, ...]:
     if name == "question":
         return ()
     donors = ("seed", "draws") if user == "other" else ()
-    return ("user", *donors, *(("k",) if name == "history" else ()))
+    read = {"history": ("k",), "plan": ("k", "planner")}.get(name, ())
+    return ("user", *donors, *read)

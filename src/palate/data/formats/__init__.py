@@ -15,7 +15,7 @@ from palate.data.formats import pairs, personal
 from palate.data.formats.base import Place, Record, Row
 from palate.data.problems import explain
 
-__all__ = ["FORMATS", "Format", "Place", "Record", "read_record", "recognise"]
+__all__ = ["FIELDS", "FORMATS", "Format", "Place", "Record", "read_record", "recognise"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,25 @@ FORMATS: Mapping[str, Format] = {
         Format("personal-rewardbench", personal.PersonalRow, personal.build, ("context",)),
     )
 }
+
+FIELDS = (
+    "id",
+    "user_id",
+    "domain",
+    "category",
+    "question",
+    "messages",
+    "prompt",
+    "profile",
+    "persona",
+    "twin",
+    "chosen",
+    "rejected",
+    "responses",
+    "rubric_aspects",
+    "narrative",
+    "date",
+)
 
 
 def recognise(row: Mapping[str, Any]) -> Format:

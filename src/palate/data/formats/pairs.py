@@ -1,10 +1,15 @@
 """LaMP-QA / Personalized RewardBench (the project's own form), RewardBench, and best-of-N rows."""
 
+import re
+from datetime import datetime
+
 from pydantic import field_validator, model_validator
 
 from palate.data.formats.base import Id, Place, Record, Row, Text, Turn, answer, fault, pair_of, reply, turns
 from palate.data.problems import likely
 from palate.records import Aspect, Item, Key, Message, Post
+
+_MONTH = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?")
 
 
 class PostRow(Row):
@@ -16,6 +21,15 @@ class PostRow(Row):
     date: str | None = None
     prompt: str | None = None
     rejected: str | None = None
+
+    @field_validator("date")
+    @classmethod
+    def _iso(cls, value: str | None) -> str | None:
+        try:
+            _ = value is None or _MONTH.fullmatch(value) or datetime.fromisoformat(value)
+        except ValueError:
+            raise fault("expected an ISO date or time such as 2024-05-01") from None
+        return value
 
 
 class AspectRow(Row):
@@ -121,6 +135,14 @@ def _asked(
 
 
 def _item(row: UserRow, messages: tuple[Message, ...], place: Place, subset: str | None = None) -> Item:
+    posts = tuple(
+        Post(p.id or str(k), p.text, p.category, p.date, p.prompt, p.rejected) for k, p in enumerate(row.profile or [])
+    )
+    seen: set[str] = set()
+    for post in posts:
+        if post.id in seen:
+            raise fault(f"profile: two posts have the id {post.id!r}, so what was shown could not be told")
+        seen.add(post.id)
     extra = row.unknown()
     if subset is not None:
         extra["subset"] = subset
@@ -130,10 +152,7 @@ def _item(row: UserRow, messages: tuple[Message, ...], place: Place, subset: str
         domain=row.domain or subset or place.domain,
         category=row.category,
         messages=messages,
-        posts=tuple(
-            Post(p.id or str(k), p.text, p.category, p.date, p.prompt, p.rejected)
-            for k, p in enumerate(row.profile or [])
-        ),
+        posts=posts,
         persona=row.persona,
         twin=row.twin,
         extra=extra,

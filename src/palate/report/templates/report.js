@@ -3,6 +3,7 @@
   const names = { c: "correct", w: "wrong", t: "tie", "-": "not scored" };
   const tone = { c: "good", w: "bad" };
   const step = 200;
+  const brief = (text) => (text.length > 80 ? `${text.slice(0, 79)}…` : text);
   document.querySelectorAll("[data-browser]").forEach((bar) => {
     const number = bar.dataset.browser;
     const all = kit.json(`overview-${number}`);
@@ -14,7 +15,7 @@
     let current = -1;
     let opening = 0;
 
-    [...new Set(all.items.map((i) => i[1]))].forEach((d) => field("domain").append(kit.el("option", { value: d }, d)));
+    [...new Set(all.items.map((i) => i[1]))].forEach((d) => field("domain").append(kit.el("option", { value: d }, brief(d))));
     const letter = (k) => all.runs[field("run").value].letters[k];
 
     function row(k) {
@@ -52,25 +53,36 @@
     const value = (x) => (x === null || x === undefined ? "–" : String(Number(x.toPrecision(5))));
 
     function verdicts(item) {
+      const told = item.said.map(([, , , , , dropped, notes]) => [...(dropped ? [`${dropped} dropped`] : []), ...notes].join("; "));
+      const noted = told.some((t) => t);
       const body = all.runs.map((run, r) => {
-        const [status, outcome, up, down, , dropped, notes] = item.said[r];
+        const [status, outcome, up, down] = item.said[r];
         const mark = outcome || status;
-        const remarks = [...(dropped ? [`${dropped} dropped`] : []), ...notes].join("; ");
         const name = { correct: "good", wrong: "bad" }[mark] || "soft";
-        return kit.el("tr", {}, kit.el("td", { class: "wrap" }, run.model), kit.el("td", { class: "left" }, run.view),
-          kit.el("td", { class: `left ${name}` }, mark), kit.el("td", {}, value(up)), kit.el("td", {}, value(down)), kit.el("td", { class: "left wrap" }, remarks));
+        return kit.el("tr", {}, kit.el("td", { class: "wrap" }, kit.el("bdi", {}, run.model)), kit.el("td", { class: "left" }, run.view),
+          kit.el("td", { class: `left ${name}` }, mark.replaceAll("_", " ")), kit.el("td", {}, value(up)), kit.el("td", {}, value(down)),
+          ...(noted ? [kit.el("td", { class: "left wrap" }, told[r])] : []));
       });
-      const head = ["model", "view", "outcome", "chosen", "rejected", ""].map((t, i) => kit.el("th", { scope: "col", class: i === 1 || i === 2 ? "left" : "" }, t));
+      const names = ["model", "view", "outcome", "chosen", "rejected", ...(noted ? ["notes"] : [])];
+      const head = names.map((t, i) => kit.el("th", { scope: "col", class: [1, 2, 5].includes(i) ? "left" : "" }, t));
       return kit.el("div", { class: "scroll" }, kit.el("table", {}, kit.el("thead", {}, kit.el("tr", {}, ...head)), kit.el("tbody", {}, ...body)));
+    }
+    function replies(item) {
+      const said = item.said[field("run").value][8];
+      if (!said.length) return "";
+      const boxes = said.map(([name, status, text]) => box(status === "ok" ? name : `${name}: ${status}`, text));
+      return kit.el("details", {}, kit.el("summary", {}, `What it replied (${said.length})`), ...boxes);
     }
     function shown(item) {
       const said = item.said[field("run").value];
       const turns = item.contexts[said[4]];
       const run = all.runs[field("run").value];
-      if (!turns) return kit.el("p", { class: "soft" }, "This run showed nothing for this item.");
+      if (typeof turns === "string") return kit.el("p", { class: "soft", "data-untold": "" }, turns);
       const texts = [];
       for (let t = 0; t < turns.length; t += 2) texts.push(kit.el("p", { class: "soft" }, turns[t]), kit.el("p", { class: "text", dir: "auto" }, turns[t + 1]));
-      return kit.el("div", {}, kit.el("h4", { class: "soft" }, `As shown to ${run.model} under ${run.view}`), kit.el("div", { class: "shown", tabindex: "0" }, ...texts));
+      const late = said[0] === "overlong" ? `Too long for the model, so not scored${said[6].length ? ` (${said[6].join("; ")})` : ""}. What it would have been shown, with` : "As shown to";
+      const part = said[7] > 1 ? `, the first of ${said[7]} draws` : "";
+      return kit.el("div", {}, kit.el("h4", { class: "soft" }, `${late} ${run.model} under ${run.view}${part}`), kit.el("div", { class: "shown", tabindex: "0" }, ...texts));
     }
     async function open(k, byHand) {
       const ticket = ++opening;
@@ -86,11 +98,11 @@
       const last = item.turns[item.turns.length - 1][1];
       place.replaceChildren(
         kit.el("h3", { style: "margin-top:0" }, id),
-        kit.el("p", { class: "soft" }, `${domain.replaceAll("_", " ")} · user ${item.user ?? "not named"}`, ...link),
+        kit.el("p", { class: "soft" }, `${brief(domain.replaceAll("_", " "))} · user ${brief(item.user ?? "not named")}`, ...link),
         kit.el("p", { class: "text", dir: "auto" }, kit.el("b", {}, last)),
         kit.el("div", { class: "pair" }, box("chosen: what this user wants", item.chosen), box("rejected", item.rejected)),
         ...(wants.length ? [kit.el("details", {}, kit.el("summary", {}, "What this user wants (the answer key)"), kit.el("ul", {}, ...wants))] : []),
-        shown(item), verdicts(item));
+        shown(item), replies(item), verdicts(item));
       if (byHand) {
         history.replaceState(null, "", `#item-${number}-${encodeURIComponent(id)}`);
         place.focus({ preventScroll: true });

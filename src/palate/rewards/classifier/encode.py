@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from palate.errors import ModelError
+from palate.errors import ItemError, ModelError
 from palate.records import Message
 
 STAND_IN = "x"
@@ -26,7 +26,8 @@ class Encoder:
     - `pair`: the conversation and the answer as the two texts of a sentence pair.
 
     Raises:
-        ModelError: `chat` without a chat template, or a conversation that the template refuses.
+        ModelError: `chat` without a chat template.
+        ItemError: (when encoding) a conversation that the template refuses.
     """
 
     def __init__(self, tokenizer: Any, template: str, name: str) -> None:
@@ -47,7 +48,7 @@ class Encoder:
         turns = [*messages, Message("assistant", answer)]
         if self.template == "plain":
             text = "\n\n".join(f"{t.role.capitalize()}: {t.content}" for t in turns)
-            return _tokens(self._tokenizer(text))
+            return _tokens(self._tokenizer(text, verbose=False))
         return Tokens(self._chat(turns))
 
     def count(self, messages: Sequence[Message]) -> int:
@@ -56,13 +57,13 @@ class Encoder:
 
     def answer_tokens(self, answer: str) -> int:
         """Return how many tokens an answer takes by itself."""
-        return len(self._tokenizer(answer, add_special_tokens=False)["input_ids"])
+        return len(self._tokenizer(answer, add_special_tokens=False, verbose=False)["input_ids"])
 
     def _pair(self, messages: Sequence[Message], answer: str) -> Tokens:
         text = messages[0].content
         if len(messages) > 1:
             text = "\n\n".join(f"{m.role.capitalize()}: {m.content}" for m in messages)
-        return _tokens(self._tokenizer(text, answer))
+        return _tokens(self._tokenizer(text, answer, verbose=False))
 
     def _chat(self, turns: Sequence[Message]) -> list[int]:
         from jinja2 import TemplateError
@@ -72,11 +73,11 @@ class Encoder:
             text = self._tokenizer.apply_chat_template(chat, tokenize=False)
         except TemplateError as bad:
             roles = ", ".join(t.role for t in turns)
-            raise ModelError(
+            raise ItemError(
                 f"model '{self._name}': its chat template refuses a conversation of {roles}: {bad}\n"
                 "Choose another form, and it will be recorded: ?template=plain or ?template=pair."
             ) from None
-        ids = list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+        ids = list(self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
         prefix, suffix = self._prefix, self._suffix
         while prefix and ids[: 2 * len(prefix)] == prefix * 2:
             ids = ids[len(prefix) :]

@@ -6,7 +6,7 @@ from typing import Any
 
 from palate.errors import ModelError
 from palate.spec import Spec
-from palate.weights import Weights, find_weights
+from palate.weights import Weights, find_weights, positions_of
 
 KNOWN = (
     "attn",
@@ -23,16 +23,6 @@ KNOWN = (
 )
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 TEMPLATES = ("chat", "plain", "pair")
-POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")
-COUNT_FROM_PAD = (
-    "roberta",
-    "xlm-roberta",
-    "xlm-roberta-xl",
-    "roberta-prelayernorm",
-    "camembert",
-    "longformer",
-    "mpnet",
-)
 ROOM = 1024
 BATCH_TOKENS = 8192
 
@@ -94,7 +84,7 @@ def _window(weights: Weights, asked: int | None) -> int:
     Raises:
         ModelError: nothing is said, or more is asked than the model has positions.
     """
-    positions = _positions(_json(weights, "config.json"))
+    positions = positions_of(_json(weights, "config.json"))
     if asked is not None:
         if positions is not None and asked > positions:
             raise ModelError(f"model '{weights.id}': window={asked} is more than its {positions} positions.")
@@ -104,14 +94,6 @@ def _window(weights: Weights, asked: int | None) -> int:
     if not sizes:
         raise ModelError(f"model '{weights.id}': its configuration names no window. Give it in tokens: ?window=4096")
     return int(min(sizes))
-
-
-def _positions(config: dict[str, Any]) -> int | None:
-    """Return the positions a model has; RoBERTa and its kin count theirs from behind the pad id."""
-    text = config.get("text_config", config)
-    sizes = [text.get(name) for name in POSITIONS if isinstance(text.get(name), int)]
-    offset = text.get("pad_token_id", 1) + 1 if text.get("model_type") in COUNT_FROM_PAD else 0
-    return min(sizes) - offset if sizes else None
 
 
 def _json(weights: Weights, name: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from itertools import islice
 from math import isfinite
 from typing import Any
 
-from palate.errors import ModelError
+from palate.errors import ItemError, ModelError
 from palate.records import Answer, Group, Score
 from palate.rewards.classifier.encode import Encoder, Tokens
 from palate.rewards.classifier.load import Loaded, load
@@ -48,15 +48,17 @@ class Classifier:
 
     def __init__(self, spec: Spec) -> None:
         self.name = spec.head
+        self._given = dict(spec.options)
         self._options = Options.from_spec(spec)
         self._ends: dict[str, list[int]] | None = None
         self._alone: str | None = None
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What decides the numbers."""
+        """What decides the numbers, options as they were given."""
         o = self._options
         return {
+            "family": "hf",
             "id": o.weights.id,
             "revision": o.weights.revision,
             "weights": o.weights.digest,
@@ -66,14 +68,14 @@ class Classifier:
             "label": o.label,
             "window": o.window,
             "room": o.room,
-            "remote_code": o.remote_code,
-            "untrained_head": o.untrained_head,
+            "options": self._given,
+            "probe": self.probe,
         }
 
     @property
     def environment(self) -> Mapping[str, Any]:
         """Versions, and after loading device, dtype, attention kernel, batching and the ends of what was scored."""
-        found: dict[str, Any] = {name: version(name) for name in ("torch", "transformers")}
+        found: dict[str, Any] = {name: version(name) for name in ("palate", "torch", "transformers")}
         if "_loaded" in self.__dict__:
             loaded = self._loaded
             found |= {
@@ -129,7 +131,12 @@ class Classifier:
             self._alone = f"one text at a time: a batch moved a score by {gap:.2g}"
 
     def _encode(self, group: Group, answer: Answer) -> _Encoded | Score:
-        tokens = self._encoder.tokens(group.query.messages, answer.text)
+        try:
+            return self._within(answer, self._encoder.tokens(group.query.messages, answer.text))
+        except ItemError as bad:
+            return Score(answer.id, "error", None, str(bad))
+
+    def _within(self, answer: Answer, tokens: Tokens) -> _Encoded | Score:
         ids = tokens.ids
         self._ends = self._ends or {"first": ids[:8], "last": ids[-8:]}
         taken = self._encoder.answer_tokens(answer.text)

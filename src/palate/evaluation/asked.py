@@ -1,0 +1,179 @@
+"""The middle of a run whose model is asked: pairs become questions, replies are kept, each settled pair is a row.
+
+`calls.jsonl` is the cache. A reply that was read is never asked for again; a failure, or a reply without a verdict, is
+asked anew when its item is done again. A reply that was cut gets one more try with more room.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from palate.data import Dataset
+from palate.evaluation.verdicts import queries_of, row_of, shown, too_few
+from palate.llm.client import Ask
+from palate.records import Answer, Call, Group, Query, Verdict
+from palate.rewards import AskedModel, Settled
+from palate.rewards.judge.asked import MORE_ROOM
+from palate.store import RowLog
+from palate.views import Looker, View
+
+FORGET = ("prompt",)
+
+
+@dataclass(slots=True)
+class _Pair:
+    """A pair whose replies are still coming in."""
+
+    groups: list[Group]
+    queries: list[Query]
+    waiting: int
+    calls: dict[str, Call] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class AskedVerdicts:
+    """Asks `model` about items of `data` under `view`; every exchange goes to `log`."""
+
+    data: Dataset
+    looker: Looker
+    model: AskedModel
+    view: View
+    log: RowLog
+    _pairs: dict[str, _Pair] = field(default_factory=dict)
+    _rows: deque[dict[str, Any]] = field(default_factory=deque)
+    _again: deque[Ask] = field(default_factory=deque)
+    _asks: dict[str, Ask] = field(default_factory=dict)
+
+    def rows(self, ids: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield one row an item, in the order in which they are settled."""
+        with self.log:
+            for call in self.model.client.ask(_Stream(self, ids)):
+                self._take(call)
+                yield from self._settled()
+            yield from self._settled()
+
+    def _settled(self) -> Iterator[dict[str, Any]]:
+        while self._rows:
+            yield self._rows.popleft()
+
+    def _take(self, call: Call) -> None:
+        ask = self._asks.pop(call.key)
+        if ask.attempt > 1 and call.status == "overlong":
+            call = replace(call, status="truncated", note=f"cut, and no room for more: {call.note}")
+        self.log.append(call_row(ask, call))
+        if ask.attempt == 1 and (call.status == "truncated" or (call.status == "ok" and _cut(call))):
+            more = replace(ask, attempt=2, max_tokens=ask.max_tokens * MORE_ROOM)
+            self._asks[more.key] = more
+            self._again.append(more)
+            return
+        self._give(ask.item_id, call)
+
+    def _give(self, item_id: str, call: Call) -> None:
+        pair = self._pairs[item_id]
+        pair.calls[call.key] = call
+        pair.waiting -= 1
+        if pair.waiting == 0:
+            del self._pairs[item_id]
+            self._rows.append(self._row(pair))
+
+    def _row(self, pair: _Pair) -> dict[str, Any]:
+        settled = self.model.settle(pair.groups, pair.calls)
+        return settled_row(settled, pair.queries, self.view, pair.calls)
+
+    def next_item(self, item_id: str) -> list[Ask]:
+        """Return what has to be asked about an item; what the log already holds is taken from there."""
+        queries = queries_of(self.looker, self.view, item_id, None)
+        if isinstance(queries, Verdict):
+            self._rows.append(row_of(queries))
+            return []
+        groups = groups_of(self.data.answers(item_id), queries)
+        asks = [ask for group in groups for ask in self.model.asks(group)]
+        self._pairs[item_id] = _Pair(groups, queries, len(asks))
+        new = []
+        for ask in asks:
+            known = stored_call(self.log.rows.get(ask.key))
+            if known is not None and known.status == "ok" and self.model.readable(known):
+                self._give(item_id, known)
+            else:
+                self._asks[ask.key] = ask
+                new.append(ask)
+        return new
+
+
+class _Stream:
+    """Gives the client its asks: second tries first, then the next item's."""
+
+    def __init__(self, verdicts: AskedVerdicts, ids: Sequence[str]) -> None:
+        self._verdicts = verdicts
+        self._ids = iter(ids)
+        self._ready: deque[Ask] = deque()
+
+    def __iter__(self) -> "_Stream":
+        return self
+
+    def __next__(self) -> Ask:
+        if self._verdicts._again:
+            return self._verdicts._again.popleft()
+        while not self._ready:
+            self._ready.extend(self._verdicts.next_item(next(self._ids)))
+        return self._ready.popleft()
+
+
+def groups_of(answers: Sequence[Answer], queries: Sequence[Query]) -> list[Group]:
+    """Return a group a draw; the answers' ids tell the draws apart."""
+    return [
+        Group(query, tuple(replace(a, id=f"{a.id}@{draw}") if draw else a for a in answers))
+        for draw, query in enumerate(queries)
+    ]
+
+
+def settled_row(settled: Settled, queries: Sequence[Query], view: View, calls: Mapping[str, Call]) -> dict[str, Any]:
+    """Return the line of `rows.jsonl`, with the names of the exchanges that it rests on.
+
+    A row whose replies had a second try already stands for two, so that resuming does not give it a third.
+    """
+    notes = settled.verdict.notes + too_few(view, queries)
+    row = row_of(replace(settled.verdict, shown=shown(queries), notes=notes))
+    tries = max((c.attempt for c in calls.values()), default=1)
+    more = {"judge": dict(settled.judge)} if settled.judge else {}
+    return row | more | ({"tries": tries} if tries > 1 else {}) | {"calls": sorted(calls)}
+
+
+def call_row(ask: Ask, call: Call) -> dict[str, Any]:
+    """Return the line of `calls.jsonl`: the exchange whole, prompt and reply."""
+    prompt = [{"role": m.role, "content": m.content} for m in ask.messages]
+    return {"id": call.key, "item": ask.item_id, "prompt": prompt, "max_tokens": ask.max_tokens, **asdict(call)}
+
+
+def stored_call(row: Mapping[str, Any] | None) -> Call | None:
+    """Return a call as it stands in `calls.jsonl`."""
+    if row is None:
+        return None
+    fields: dict[str, Any] = {name: row.get(name) for name in Call.__dataclass_fields__}
+    return Call(**fields)
+
+
+def _cut(call: Call) -> bool:
+    """Whether a reply ends inside a thought."""
+    from palate.llm.replies import Unparsed, without_thoughts
+
+    return isinstance(without_thoughts(call.text or ""), Unparsed)
+
+
+def count_asks(
+    data: Dataset, looker: Looker, model: object, view: View, log: RowLog, ids: Sequence[str]
+) -> tuple[int, int]:
+    """Return how many questions about `ids` are still to be asked, and about how many tokens they have."""
+    calls = characters = 0
+    if not isinstance(model, AskedModel):
+        return 0, 0
+    for item_id in ids:
+        queries = queries_of(looker, view, item_id, None)
+        groups = [] if isinstance(queries, Verdict) else groups_of(data.answers(item_id), queries)
+        for ask in (a for group in groups for a in model.asks(group)):
+            known = stored_call(log.rows.get(ask.key))
+            if known is None or known.status != "ok" or not model.readable(known):
+                calls += 1
+                characters += sum(len(m.content) for m in ask.messages)
+    return calls, characters // 4
