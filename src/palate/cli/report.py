@@ -18,6 +18,8 @@ def command(
     if json:
         typer.echo(made.board.read_text(encoding="utf-8"), nl=False)
         return
+    for text in made.unread:
+        typer.echo(f"left out: {text}")
     for board in made.boards:
         typer.echo(f"{board.name}: {len(board.runs)} runs")
         for run in board.runs:

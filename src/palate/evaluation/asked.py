@@ -1,7 +1,7 @@
 """The middle of a run whose model is asked: pairs become questions, replies are kept, each settled pair is a row.
 
-`calls.jsonl` is the cache. A reply that was read is never asked for again; a failure, or a reply without a verdict, is
-asked anew when its item is done again. A reply that was cut gets one more try with more room.
+`calls.jsonl` is the cache. A reply is never asked for again, unless it is a failure of the server's, or its item has a
+row without a verdict and is to be done again (`--retry`). A reply that was cut gets one more try with more room.
 """
 
 from collections import deque
@@ -10,8 +10,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from palate.data import Dataset
+from palate.evaluation.measure import grade_digest
 from palate.evaluation.verdicts import queries_of, row_of, shown, too_few
 from palate.llm.client import Ask
+from palate.llm.replies import Unparsed, without_thoughts
 from palate.records import Answer, Call, Group, Query, Verdict
 from palate.rewards import AskedModel, Settled
 from palate.rewards.judge.asked import MORE_ROOM
@@ -33,13 +35,14 @@ class _Pair:
 
 @dataclass(slots=True)
 class AskedVerdicts:
-    """Asks `model` about items of `data` under `view`; every exchange goes to `log`."""
+    """Asks `model` about items of `data` under `view`; every exchange goes to `log`. `done` are the rows so far."""
 
     data: Dataset
     looker: Looker
     model: AskedModel
     view: View
     log: RowLog
+    done: Mapping[str, Mapping[str, Any]]
     _pairs: dict[str, _Pair] = field(default_factory=dict)
     _rows: deque[dict[str, Any]] = field(default_factory=deque)
     _again: deque[Ask] = field(default_factory=deque)
@@ -62,8 +65,8 @@ class AskedVerdicts:
         if ask.attempt > 1 and call.status == "overlong":
             call = replace(call, status="truncated", note=f"cut, and no room for more: {call.note}")
         self.log.append(call_row(ask, call))
-        if ask.attempt == 1 and (call.status == "truncated" or (call.status == "ok" and _cut(call))):
-            more = replace(ask, attempt=2, max_tokens=ask.max_tokens * MORE_ROOM)
+        if _cut(call):
+            more = _with_room(ask)
             self._asks[more.key] = more
             self._again.append(more)
             return
@@ -79,7 +82,7 @@ class AskedVerdicts:
 
     def _row(self, pair: _Pair) -> dict[str, Any]:
         settled = self.model.settle(pair.groups, pair.calls)
-        return settled_row(settled, pair.queries, self.view, pair.calls)
+        return settled_row(self.model, settled, pair.queries, self.view, pair.calls)
 
     def next_item(self, item_id: str) -> list[Ask]:
         """Return what has to be asked about an item; what the log already holds is taken from there."""
@@ -91,13 +94,12 @@ class AskedVerdicts:
         asks = [ask for group in groups for ask in self.model.asks(group)]
         self._pairs[item_id] = _Pair(groups, queries, len(asks))
         new = []
-        for ask in asks:
-            known = stored_call(self.log.rows.get(ask.key))
-            if known is not None and known.status == "ok" and self.model.readable(known):
-                self._give(item_id, known)
+        for found in (known_or_ask(self.model, ask, self.log, self.done.get(item_id)) for ask in asks):
+            if isinstance(found, Call):
+                self._give(item_id, found)
             else:
-                self._asks[ask.key] = ask
-                new.append(ask)
+                self._asks[found.key] = found
+                new.append(found)
         return new
 
 
@@ -128,16 +130,19 @@ def groups_of(answers: Sequence[Answer], queries: Sequence[Query]) -> list[Group
     ]
 
 
-def settled_row(settled: Settled, queries: Sequence[Query], view: View, calls: Mapping[str, Call]) -> dict[str, Any]:
-    """Return the line of `rows.jsonl`, with the names of the exchanges that it rests on.
+def settled_row(
+    model: AskedModel, settled: Settled, queries: Sequence[Query], view: View, calls: Mapping[str, Call]
+) -> dict[str, Any]:
+    """Return the line of `rows.jsonl`, with how it was graded and the names of the exchanges that it rests on.
 
     A row whose replies had a second try already stands for two, so that resuming does not give it a third.
     """
     notes = settled.verdict.notes + too_few(view, queries)
     row = row_of(replace(settled.verdict, shown=shown(queries), notes=notes))
     tries = max((c.attempt for c in calls.values()), default=1)
-    more = {"judge": dict(settled.judge)} if settled.judge else {}
-    return row | more | ({"tries": tries} if tries > 1 else {}) | {"calls": sorted(calls)}
+    more: dict[str, Any] = {"judge": dict(settled.judge)} if settled.judge else {}
+    more |= {"tries": tries} if tries > 1 else {}
+    return row | more | {"grade": grade_digest(model.grade), "calls": sorted(calls)}
 
 
 def call_row(ask: Ask, call: Call) -> dict[str, Any]:
@@ -154,15 +159,34 @@ def stored_call(row: Mapping[str, Any] | None) -> Call | None:
     return Call(**fields)
 
 
-def _cut(call: Call) -> bool:
-    """Whether a reply ends inside a thought."""
-    from palate.llm.replies import Unparsed, without_thoughts
+def known_or_ask(model: AskedModel, ask: Ask, log: RowLog, row: Mapping[str, Any] | None) -> Call | Ask:
+    """Return the stored reply to an ask, or what has to be asked. `row` is what the ask's item has come to so far."""
+    known = stored_call(log.rows.get(ask.key))
+    if known is None or known.status == "error":
+        return ask
+    if row is not None and row["status"] != "error" and not model.readable(known):
+        return ask
+    return _with_room(ask) if _cut(known) else known
 
-    return isinstance(without_thoughts(call.text or ""), Unparsed)
+
+def _cut(call: Call) -> bool:
+    """Whether a first try was cut: at the limit, or inside a thought."""
+    open_thought = call.status == "ok" and isinstance(without_thoughts(call.text or ""), Unparsed)
+    return call.attempt == 1 and (call.status == "truncated" or open_thought)
+
+
+def _with_room(ask: Ask) -> Ask:
+    return replace(ask, attempt=2, max_tokens=ask.max_tokens * MORE_ROOM)
 
 
 def count_asks(
-    data: Dataset, looker: Looker, model: object, view: View, log: RowLog, ids: Sequence[str]
+    data: Dataset,
+    looker: Looker,
+    model: object,
+    view: View,
+    log: RowLog,
+    done: Mapping[str, Mapping[str, Any]],
+    ids: Sequence[str],
 ) -> tuple[int, int]:
     """Return how many questions about `ids` are still to be asked, and about how many tokens they have."""
     calls = characters = 0
@@ -172,8 +196,7 @@ def count_asks(
         queries = queries_of(looker, view, item_id, None)
         groups = [] if isinstance(queries, Verdict) else groups_of(data.answers(item_id), queries)
         for ask in (a for group in groups for a in model.asks(group)):
-            known = stored_call(log.rows.get(ask.key))
-            if known is None or known.status != "ok" or not model.readable(known):
+            if isinstance(known_or_ask(model, ask, log, done.get(item_id)), Ask):
                 calls += 1
                 characters += sum(len(m.content) for m in ask.messages)
     return calls, characters // 4

@@ -34,7 +34,7 @@ def settle_again(
                         f"{folder.path}: the reply {ask.key} is not in calls.jsonl, so it cannot be graded again."
                     )
                 calls[ask.key] = call
-        rows.append(settled_row(model.settle(groups, calls), queries, view, calls))
+        rows.append(settled_row(model, model.settle(groups, calls), queries, view, calls))
     folder.replace_rows(rows, f"rows-{old_grade}.jsonl")
 
 

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from palate.data import Dataset
-from palate.errors import RunError, Stopped
-from palate.evaluation.asked import AskedVerdicts, count_asks
+from palate.errors import ModelError, RunError, Stopped
+from palate.evaluation.asked import FORGET, AskedVerdicts, count_asks
 from palate.evaluation.grading import settle_again
 from palate.evaluation.measure import SCORE_GRADE, grade_digest, measure
 from palate.evaluation.verdicts import Verdicts
+from palate.llm.secrets import masked_spec
 from palate.rewards import AskedModel, RewardModel
 from palate.rewards.judge.kin import kinship
-from palate.spec import short_model, slug
+from palate.spec import Spec, short_model, slug
 from palate.store import RowLog, RunFolder, digest_of, drive, unfinished
 from palate.views import PROMPT_DIGESTS, Looker, View
 
@@ -78,10 +79,11 @@ class Job:
         """Load the model or look for its server's key, so that one that cannot be used leaves no folder behind."""
         _ = self.scorer.client.endpoint.key if isinstance(self.scorer, AskedModel) else self.scorer.budget
 
-    def step(self, folder: RunFolder) -> Callable[[Sequence[str]], Iterable[Mapping[str, Any]]]:
+    def step(self, folder: RunFolder, log: RowLog) -> Callable[[Sequence[str]], Iterable[Mapping[str, Any]]]:
         """Return what turns ids into rows."""
         if isinstance(self.scorer, AskedModel):
-            return AskedVerdicts(self.data, self.looker, self.scorer, self.view, RowLog(folder.calls)).rows
+            calls = RowLog(folder.calls, forget=FORGET)
+            return AskedVerdicts(self.data, self.looker, self.scorer, self.view, calls, log.rows).rows
         return Verdicts(self.data, self.looker, self.scorer, self.view).rows
 
     @property
@@ -122,7 +124,7 @@ def run_job(
     folder = RunFolder(out / job.name)
     if fresh or not folder.rows.exists():
         job.prepare()
-    with folder:
+    with folder, folder.gone_if(ModelError):
         if fresh:
             folder.set_aside()
         _same(folder, job)
@@ -153,7 +155,7 @@ def _work(
 ) -> dict[str, Any]:
     """Do `todo` and return the record as it is then; whatever ends the work early leaves it as stopped."""
     try:
-        drive(log, todo, job.step(folder), tell)
+        drive(log, todo, job.step(folder, log), tell)
     except BaseException as end:
         folder.write_record(record | {"status": "stopped", "environment": _environment(job)})
         if isinstance(end, KeyboardInterrupt):
@@ -192,19 +194,27 @@ def _teller(job: Job, total: int, todo: int, seen: Seen | None) -> Callable[[obj
 def estimate_job(job: Job, out: Path, ids: Sequence[str]) -> dict[str, Any]:
     """Return how many calls a run would still take, and about how many tokens they send."""
     folder = RunFolder(out / job.name)
-    todo = unfinished(RowLog(folder.rows, mend=False), ids)
-    log = RowLog(folder.calls, mend=False)
-    calls, tokens = count_asks(job.data, job.looker, job.scorer, job.view, log, todo)
-    return {"model": job.model, "view": job.view.label, "items": len(todo), "calls": calls, "tokens": tokens}
+    rows = RowLog(folder.rows, mend=False)
+    todo = unfinished(rows, ids)
+    log = RowLog(folder.calls, mend=False, forget=FORGET)
+    calls, tokens = count_asks(job.data, job.looker, job.scorer, job.view, log, rows.rows, todo)
+    return {
+        "model": shown_model(job.model),
+        "view": job.view.label,
+        "items": len(todo),
+        "calls": calls,
+        "tokens": tokens,
+    }
 
 
 def graded_anew(folder: RunFolder, job: Job) -> None:
-    """Decide the stored replies again if another parser or tie rule is asked for than the rows were made with."""
-    metrics = folder.metrics()
-    if not isinstance(job.scorer, AskedModel) or not metrics or "grade" not in metrics:
+    """Decide the stored replies again if another parser or tie rule is asked for than some rows were made with."""
+    if not isinstance(job.scorer, AskedModel):
         return
-    if metrics["grade"]["digest"] != grade_digest(job.grade):
-        settle_again(folder, job.data, job.looker, job.scorer, job.view, str(metrics["grade"]["digest"]))
+    wanted = grade_digest(job.grade)
+    found = {row.get("grade", wanted) for row in RowLog(folder.rows).rows.values()} - {wanted}
+    if found:
+        settle_again(folder, job.data, job.looker, job.scorer, job.view, min(found))
 
 
 def _same(folder: RunFolder, job: Job) -> None:
@@ -222,7 +232,7 @@ def _record(job: Job, folder: RunFolder, count: int) -> dict[str, Any]:
     return {
         "digest": digest_of(job.config),
         "config": job.config,
-        "model": job.model,
+        "model": shown_model(job.model),
         "data": {
             "spec": str(job.data.spec),
             "name": job.data.name,
@@ -238,6 +248,11 @@ def _record(job: Job, folder: RunFolder, count: int) -> dict[str, Any]:
         "environment": old.get("environment"),
         "earlier_environments": old.get("earlier_environments", []),
     }
+
+
+def shown_model(text: str) -> str:
+    """Return a model string as it may be written down: the server's address in it without secrets."""
+    return str(masked_spec(Spec.parse(text, "model"))) if "base_url=" in text else text
 
 
 def _environment(job: Job) -> dict[str, Any]:

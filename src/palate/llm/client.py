@@ -286,7 +286,9 @@ def read_reply(ask: Ask, reply: Any) -> Call:
         what = f": {_clean(reply)[:HEAD]!r}" if isinstance(reply, str) else ""
         return replace(_failed(ask, "error", f"the reply has no choices{what}"), usage=_usage(reply))
     choice = reply.choices[0]
-    message, reason = choice.message, choice.finish_reason
+    message, reason = getattr(choice, "message", None), getattr(choice, "finish_reason", None)
+    if message is None:
+        return replace(_failed(ask, "error", "the reply has no message"), usage=_usage(reply))
     text, refusal = _text(message, "content"), _text(message, "refusal")
     thoughts = _text(message, "reasoning_content") or _text(message, "reasoning")
     call = Call(ask.key, ask.attempt, "ok", text, reason, _usage(reply), None, _first_logprobs(choice), thoughts)

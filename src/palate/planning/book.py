@@ -63,7 +63,7 @@ class PlanBook:
         _, k, user, seed = source
         spec = Spec.parse(view.planner, "planner")
         if spec.head.startswith(STORED):
-            stored = Stored.open(Path(spec.head.removeprefix(STORED)).expanduser())
+            stored = Stored.open(Path(spec.head.removeprefix(STORED)).expanduser(), user)
             stored.check(self.data.digest, k, user, seed)
             self._plans[source], self._rows[source] = stored, stored.rows
             return plain

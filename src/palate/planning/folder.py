@@ -20,7 +20,7 @@ from palate.store import RowLog, RunFolder, digest_of, drive, unfinished
 from palate.views import Looker
 from palate.views.materials import no_posts_to_lend
 
-RECORD, PLANS = "plan.json", "plans.jsonl"
+RECORD, PLANS, OTHER = "plan.json", "plans.jsonl", "other"
 FORMAT = 1
 Whose = Literal["own", "other"]
 Told = Callable[[int, int, int], None]
@@ -169,13 +169,15 @@ class Stored:
         self._digest = digest
 
     @classmethod
-    def open(cls, folder: Path) -> "Stored":
-        """Read a folder of plans.
+    def open(cls, folder: Path, user: Whose = "own") -> "Stored":
+        """Read a folder of plans; for `user=other` its subfolder `other`, if there is one.
 
         Raises:
             DataError: there is none.
             RunError: it is damaged.
         """
+        if user == "other" and (folder / OTHER / RECORD).is_file():
+            folder = folder / OTHER
         record = RunFolder(folder).read(RECORD) if (folder / RECORD).is_file() else None
         if record is None or not {"planner", "k", "user", "seed", "data_digest"} <= record.keys():
             raise DataError(f"planner 'stored/{folder}': no {RECORD} there. Make it: palate plan --out {folder}")

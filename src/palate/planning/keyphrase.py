@@ -1,11 +1,11 @@
 """`keyphrase`: phrases that are characteristic of this user's posts. Offline; a planner to beat.
 
-Words are weighed by tf-idf (scikit-learn's, sublinear tf) whose document frequencies come from posts of the item's
-domain, up to `BACKGROUND` of them spread evenly over all users, so that what everybody there writes about counts
-little. A word's weight is its tf-idf summed over the posts that are read, each post counted 1 + its cosine with the
-question. A phrase is a run of one to three words of one post with no stop word or punctuation in between; it scores
-the sum of its words' weights over the square root of their number. The best are taken, none sharing a word with
-another, six at most; after the third only those of at least half the best score.
+Words are weighed by tf-idf (scikit-learn's, sublinear tf). The idf counts how many users of the item's domain write a
+word, in up to `BACKGROUND` posts spread evenly over them, so that what everybody there writes about counts little and
+what one user returns to counts in full. A word's weight is its tf-idf summed over the posts that are read, each post
+counted 1 + its cosine with the question. A phrase is a run of one to three words of one post with no stop word or
+punctuation in between; it scores the sum of its words' weights over the square root of their number. The best are
+taken, none sharing a word with another, six at most; after the third only those of at least half the best score.
 
 `question-only` does the same to the question alone: what a plan has that this one has too does not come of the user.
 """
@@ -57,7 +57,7 @@ class Keyphrase:
         """Form and constants; the background follows from the data."""
         return {
             "id": self.name,
-            "weights": "tf-idf, sublinear, of words; idf of the domain's posts",
+            "weights": "tf-idf, sublinear, of words; idf over the domain's users",
             "background": BACKGROUND,
             "words": [1, LONGEST],
             "aspects": [FEWEST, MOST],
@@ -99,22 +99,21 @@ class Keyphrase:
         return choose(dict(zip(vocabulary, map(float, summed), strict=True)), texts)
 
     def _idf(self, domain: str, words: Sequence[str]) -> NDArray[np.float64]:
-        """Return log((1 + n) / (1 + df)) + 1 over the domain's background, as scikit-learn smooths it."""
+        """Return log((1 + n) / (1 + df)) + 1, n and df in users of the domain, as scikit-learn smooths it."""
         if domain not in self._counted:
-            documents, counts = 0, Counter[str]()
-            for text in self._background(domain):
-                documents += 1
-                counts.update(set(content_words(text)))
-            self._counted[domain] = documents, counts
-        documents, counts = self._counted[domain]
-        return np.array([np.log((1 + documents) / (1 + counts[w])) + 1 for w in words])
+            users = self._words_of_users(domain)
+            self._counted[domain] = len(users), Counter(word for found in users.values() for word in found)
+        users_in_all, counts = self._counted[domain]
+        return np.array([np.log((1 + users_in_all) / (1 + counts[w])) + 1 for w in words])
 
-    def _background(self, domain: str) -> Iterator[str]:
-        chosen = _evenly([e.id for e in self._data.entries.values() if e.domain == domain], BACKGROUND)
-        for name in chosen:
-            item = self._data.get(name)
-            yield item.question
-            yield from map(search_text, _evenly(item.posts, max(1, BACKGROUND // len(chosen))))
+    def _words_of_users(self, domain: str) -> dict[str, set[str]]:
+        chosen = _evenly([e for e in self._data.entries.values() if e.domain == domain], BACKGROUND)
+        found: dict[str, set[str]] = {}
+        for entry in chosen:
+            words = found.setdefault(entry.unit, set())
+            for post in _evenly(self._data.get(entry.id).posts, max(1, BACKGROUND // len(chosen))):
+                words.update(content_words(search_text(post)))
+        return found
 
 
 def choose(weights: Mapping[str, float], texts: Sequence[str]) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from palate.data import Dataset
 from palate.errors import SpecError, did_you_mean
 from palate.llm.client import Spending, Told
 from palate.planning.base import Planner
-from palate.planning.keyphrase import Keyphrase
 from palate.spec import Spec
 
 NAMES = ("keyphrase", "question-only", "llm/<model>", "stored/<folder>")
@@ -41,6 +40,8 @@ def make_planner(
         if spec.revision:
             raise SpecError(f"planner '{text}': '{spec.head}' takes no revision.")
         spec.only((), "planner")
+        from palate.planning.keyphrase import Keyphrase
+
         return Keyphrase(data, reads_posts=spec.head == "keyphrase")
     raise SpecError(f"planner '{text}': unknown.{did_you_mean(spec.head, NAMES)}")
 

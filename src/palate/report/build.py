@@ -30,6 +30,7 @@ class Report:
     board: Path
     figures: tuple[Path, ...]
     boards: tuple[Board, ...]
+    unread: tuple[str, ...] = ()
 
 
 def write_report(paths: Sequence[str | Path], out: str | Path, data: Sequence[str] = ()) -> Report:
@@ -41,24 +42,25 @@ def write_report(paths: Sequence[str | Path], out: str | Path, data: Sequence[st
         data: data strings, for runs whose data is elsewhere than their record says.
 
     Raises:
-        PalateError: no run, or one that cannot be read.
+        PalateError: no run that can be read. Single folders that cannot be read are left out and named.
     """
-    boards = load_boards([Path(p) for p in paths], data)
+    unread: list[str] = []
+    boards = load_boards([Path(p) for p in paths], data, unread)
     folder = Path(out)
     (folder / FIGURES).mkdir(parents=True, exist_ok=True)
     drawn = _Figures()
     sections = [_section(number, board, drawn) for number, board in enumerate(boards)]
-    values = {"title": "What your reward models see of the user", "sections": sections}
+    values = {"title": "What your reward models see of the user", "sections": sections, "unread": unread}
     page = render_page("palate.report", "report.html", values, script="report.js")
     (folder / PAGE).write_text(page, encoding="utf-8")
     rows = [row for section in sections for row in section["rows"]]
-    (folder / BOARD).write_text(dump({"format": 1, "rows": rows}, indent=2) + "\n", encoding="utf-8")
+    (folder / BOARD).write_text(dump({"format": 1, "rows": rows, "unread": unread}, indent=2) + "\n", encoding="utf-8")
     saved = []
     for name, svg in drawn.saved.items():
         path = folder / FIGURES / f"{name}.svg"
         path.write_text(svg, encoding="utf-8")
         saved.append(path)
-    return Report(folder / PAGE, folder / BOARD, tuple(saved), tuple(boards))
+    return Report(folder / PAGE, folder / BOARD, tuple(saved), tuple(boards), tuple(unread))
 
 
 class _Figures:

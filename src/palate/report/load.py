@@ -62,24 +62,35 @@ class _Found:
     digest: str
 
 
-def load_boards(paths: Sequence[Path], data: Sequence[str] = ()) -> list[Board]:
+def load_boards(paths: Sequence[Path], data: Sequence[str] = (), unread: list[str] | None = None) -> list[Board]:
     """Read all run folders below `paths`, grouped by data set, the largest group first.
 
     Args:
         paths: run folders, or folders that hold some.
         data: data strings to look in. What the records themselves name is opened only if it is a sample, or a file
             that is there and has the data's name.
+        unread: takes what is wrong with folders that cannot be read, which are left out then.
 
     Raises:
-        RunError: no run folder, or one that cannot be read.
+        RunError: no run folder, or one that cannot be read and nothing that takes the reason; or none that can.
     """
     folders = sorted({f.resolve(): f for path in paths for f in _folders(path)}.values())
     if not folders:
         raise RunError(f"no run folder in {', '.join(map(str, paths)) or 'nothing'}. Make some: palate eval --out runs")
     groups: dict[str, list[_Found]] = {}
+    faults: list[str] = []
     for folder in folders:
-        found = _Found(folder, *read_record(folder))
+        try:
+            found = _Found(folder, *read_record(folder))
+            _ = read_rows(folder), read_metrics(folder), read_replies(folder)
+        except RunError as bad:
+            faults.append(str(bad))
+            continue
         groups.setdefault(found.record.config.data.digest, []).append(found)
+    if faults and (unread is None or not groups):
+        raise RunError("\n".join(faults))
+    if unread is not None:
+        unread += faults
     datasets = {d.digest: d for d in map(open_data, data)}
     boards = [_board(digest, group, datasets) for digest, group in groups.items()]
     return sorted(boards, key=lambda b: -len(b.runs))

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,19 @@ class RunFolder:
         for name in (ROWS, CALLS, METRICS, RUN):
             with suppress(FileNotFoundError):
                 (self.path / name).rename(self.path / f"old-{number}-{name}")
+
+    @contextmanager
+    def gone_if(self, kind: type[Exception]) -> Iterator[None]:
+        """Remove the folder if such an exception ends the block before anything is in it: a row, an exchange."""
+        try:
+            yield
+        except kind:
+            if not any(p.exists() and p.stat().st_size for p in (self.rows, self.calls)):
+                for name in (ROWS, CALLS, RUN, LOCK):
+                    (self.path / name).unlink(missing_ok=True)
+                with suppress(OSError):
+                    self.path.rmdir()
+            raise
 
     def replace_rows(self, rows: Iterable[Mapping[str, Any]], old_name: str) -> None:
         """Put other rows in place of the present ones in one step; these are kept under `old_name`."""
