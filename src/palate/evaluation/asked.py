@@ -6,7 +6,7 @@ row without a verdict and is to be done again (`--retry`). A reply that was cut 
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from palate.data import Dataset
@@ -14,6 +14,7 @@ from palate.evaluation.measure import grade_digest
 from palate.evaluation.verdicts import queries_of, row_of, shown, too_few
 from palate.llm.client import Ask
 from palate.llm.replies import Unparsed, without_thoughts
+from palate.llm.served import call_row, stored_call
 from palate.records import Answer, Call, Group, Query, Verdict
 from palate.rewards import AskedModel, Settled
 from palate.rewards.judge.asked import MORE_ROOM
@@ -143,20 +144,6 @@ def settled_row(
     more: dict[str, Any] = {"judge": dict(settled.judge)} if settled.judge else {}
     more |= {"tries": tries} if tries > 1 else {}
     return row | more | {"grade": grade_digest(model.grade), "calls": sorted(calls)}
-
-
-def call_row(ask: Ask, call: Call) -> dict[str, Any]:
-    """Return the line of `calls.jsonl`: the exchange whole, prompt and reply."""
-    prompt = [{"role": m.role, "content": m.content} for m in ask.messages]
-    return {"id": call.key, "item": ask.item_id, "prompt": prompt, "max_tokens": ask.max_tokens, **asdict(call)}
-
-
-def stored_call(row: Mapping[str, Any] | None) -> Call | None:
-    """Return a call as it stands in `calls.jsonl`."""
-    if row is None:
-        return None
-    fields: dict[str, Any] = {name: row.get(name) for name in Call.__dataclass_fields__}
-    return Call(**fields)
 
 
 def known_or_ask(model: AskedModel, ask: Ask, log: RowLog, row: Mapping[str, Any] | None) -> Call | Ask:

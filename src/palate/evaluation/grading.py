@@ -2,7 +2,8 @@
 
 from palate.data import Dataset
 from palate.errors import RunError
-from palate.evaluation.asked import FORGET, groups_of, settled_row, stored_call
+from palate.evaluation.asked import FORGET, groups_of, settled_row
+from palate.llm.served import stored_call
 from palate.records import Call, Query
 from palate.rewards import AskedModel
 from palate.store import RowLog, RunFolder

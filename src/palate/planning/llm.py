@@ -14,9 +14,9 @@ from typing import Any
 from palate.llm import load_prompt
 from palate.llm.client import Ask, Client, Spending, Told
 from palate.llm.replies import Parsed, read_aspects
+from palate.llm.served import SERVER_OPTIONS, call_row, endpoint_of, stored_call, temperature_of
 from palate.planning.base import FEWEST, MOST, Plan, Task
-from palate.planning.exchange import call_row, endpoint_of, stored_call, temperature_of
-from palate.planning.registry import OUTSIDE, neutral
+from palate.planning.registry import neutral
 from palate.records import Call, Message
 from palate.spec import Spec
 from palate.store import RowLog
@@ -25,7 +25,7 @@ from palate.views.look import post_text
 PROMPT = load_prompt("palate.planning", "plan", ("posts", "question"))
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
-    "properties": {"aspects": {"type": "array", "items": {"type": "string"}}},
+    "properties": {"aspects": {"type": "array", "items": {"type": "string"}, "minItems": FEWEST, "maxItems": MOST}},
     "required": ["aspects"],
     "additionalProperties": False,
 }
@@ -39,11 +39,11 @@ class LlmPlanner:
     reads_posts = True
 
     def __init__(self, spec: Spec, base_url: str | None, spending: Spending, told: Told | None) -> None:
-        spec.only(("max_tokens", "temperature", *OUTSIDE), "planner")
+        spec.only(("max_tokens", "temperature", *SERVER_OPTIONS), "planner")
         self.name = neutral(str(spec))
-        self.client = Client(endpoint_of(spec, base_url), spending, told)
+        self.client = Client(endpoint_of(spec, base_url, "planner"), spending, told)
         self._max_tokens = spec.whole("max_tokens", ROOM, "planner", least=1) or ROOM
-        self._temperature = temperature_of(spec)
+        self._temperature = temperature_of(spec, "planner")
 
     @property
     def identity(self) -> Mapping[str, Any]:

@@ -3,11 +3,11 @@
 from palate.data import Dataset
 from palate.errors import SpecError, did_you_mean
 from palate.llm.client import Spending, Told
+from palate.llm.served import SERVER_OPTIONS
 from palate.planning.base import Planner
 from palate.spec import Spec
 
 NAMES = ("keyphrase", "question-only", "llm/<model>", "stored/<folder>")
-OUTSIDE = ("base_url", "connections", "key_env", "read_seconds")
 STORED = "stored/"
 
 
@@ -49,4 +49,4 @@ def make_planner(
 def neutral(text: str) -> str:
     """Return a planner string without the options that say where a server is, which do not decide plans."""
     spec = Spec.parse(text, "planner")
-    return str(Spec(spec.head, spec.revision, {k: v for k, v in spec.options.items() if k not in OUTSIDE}))
+    return str(Spec(spec.head, spec.revision, {k: v for k, v in spec.options.items() if k not in SERVER_OPTIONS}))

@@ -11,9 +11,10 @@ from palate.llm import load_prompt
 from palate.llm.client import Ask, Client, Spending, Told
 from palate.llm.replies import PAIR_PARSERS, Parsed
 from palate.llm.secrets import masked_spec
+from palate.llm.served import ask_key, endpoint_of, temperature_of
 from palate.records import STATUSES, Answer, Call, Group, Message, Outcome, Status, Verdict
 from palate.rewards.judge import forms
-from palate.rewards.judge.asked import COMMON, Settled, ask_key, endpoint_of, served_options, temperature_of
+from palate.rewards.judge.asked import COMMON, Settled, served_options
 from palate.spec import Spec
 
 PROMPT = load_prompt("palate.rewards.judge", "pair", ("conversation", "answer_a", "answer_b", "mark", "form"))
@@ -29,7 +30,7 @@ class PairJudge:
 
     def __init__(self, spec: Spec, base_url: str | None, spending: Spending, told: Told | None) -> None:
         what = "model"
-        self.client = Client(endpoint_of(spec, base_url), spending, told)
+        self.client = Client(endpoint_of(spec, base_url, what), spending, told)
         spec = masked_spec(spec).only((*COMMON, "mode", "orders", "seed", "tie"), what)
         self.name = spec.head
         self._given = served_options(spec)
@@ -39,7 +40,7 @@ class PairJudge:
         self._logprob = spec.choice("mode", ("text", "logprob"), "text", what) == "logprob"
         self._parser = spec.choice("parser", PAIR_PARSERS, "verdict", what)
         self._max_tokens = spec.whole("max_tokens", 1 if self._logprob else 1024, what, least=1) or 1
-        self._temperature = temperature_of(spec)
+        self._temperature = temperature_of(spec, what)
         self._tie = _tie_rule(spec)
 
     @property

@@ -10,10 +10,11 @@ from palate.llm import load_prompt
 from palate.llm.client import Ask, Client, Spending, Told
 from palate.llm.replies import SCORE_PARSERS, Parsed
 from palate.llm.secrets import masked_spec
+from palate.llm.served import ask_key, endpoint_of, temperature_of
 from palate.records import Answer, Call, Group, Message, Score
 from palate.rewards.decide import decide
 from palate.rewards.judge import forms
-from palate.rewards.judge.asked import COMMON, Settled, ask_key, endpoint_of, served_options, temperature_of
+from palate.rewards.judge.asked import COMMON, Settled, served_options
 from palate.spec import Spec
 
 PROMPT = load_prompt("palate.rewards.judge", "rate", ("conversation", "answer", "mark", "low", "high", "form"))
@@ -26,7 +27,7 @@ class Rater:
 
     def __init__(self, spec: Spec, base_url: str | None, spending: Spending, told: Told | None) -> None:
         what = "model"
-        self.client = Client(endpoint_of(spec, base_url), spending, told)
+        self.client = Client(endpoint_of(spec, base_url, what), spending, told)
         spec = masked_spec(spec).only((*COMMON, "scale"), what)
         self.name = spec.head
         self._given = served_options(spec)
@@ -34,7 +35,7 @@ class Rater:
         self._repeats = spec.whole("repeats", 1, what, least=1) or 1
         self._parser = spec.choice("parser", SCORE_PARSERS, "score", what)
         self._max_tokens = spec.whole("max_tokens", 1024, what, least=1) or 1
-        self._temperature = temperature_of(spec)
+        self._temperature = temperature_of(spec, what)
 
     @property
     def identity(self) -> Mapping[str, Any]:
