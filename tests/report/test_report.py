@@ -14,6 +14,7 @@ import palate
 from palate.data import open_data
 from palate.errors import PalateError, RunError
 from palate.evaluation import Run, measure
+from palate.planning.made import plan_all
 from palate.report import Report, figures, write_report
 from palate.report.browser import chunks
 from palate.report.build import family_of
@@ -663,3 +664,15 @@ def test_one_unreadable_folder_is_named_and_left_out(data: Path, tmp_path: Path)
     assert runs[0].folder.name in made.unread[0]
     assert "left out:" in page_of(made)
     assert strict(made.board.read_text())["unread"] == list(made.unread)
+
+
+def test_scorecards_of_planners_stand_on_the_page(tmp_path: Path) -> None:
+    evaluate("sample", tmp_path / "runs", "builtin/lexical", views=["question"], limit=6)
+    plan_all("sample", "keyphrase", tmp_path / "runs" / "plans", limit=6, score=True)
+    page = page_of(write_report([tmp_path / "runs"], tmp_path / "out"))
+    assert "true aspects met" in page
+    assert page.count('<td class="left">question-only</td>') == 1
+    (tmp_path / "runs" / "plans" / "scorecard.json").write_text("[]")
+    made = write_report([tmp_path / "runs"], tmp_path / "out")
+    assert "not a readable scorecard" in made.unread[0]
+    assert "true aspects met" not in page_of(made)

@@ -13,6 +13,7 @@ from palate.report.board import board_rows, by_length, length_groups
 from palate.report.lines import LADDER, Line, headline_view, lines
 from palate.report.load import Board, LoadedRun, load_boards
 from palate.report.names import cut
+from palate.report.scorecards import find_scorecards
 from palate.spec import slug
 from palate.store import dump
 
@@ -46,11 +47,17 @@ def write_report(paths: Sequence[str | Path], out: str | Path, data: Sequence[st
     """
     unread: list[str] = []
     boards = load_boards([Path(p) for p in paths], data, unread)
+    cards = find_scorecards([Path(p) for p in paths], unread)
     folder = Path(out)
     (folder / FIGURES).mkdir(parents=True, exist_ok=True)
     drawn = _Figures()
     sections = [_section(number, board, drawn) for number, board in enumerate(boards)]
-    values = {"title": "What your reward models see of the user", "sections": sections, "unread": unread}
+    values = {
+        "title": "What your reward models see of the user",
+        "sections": sections,
+        "unread": unread,
+        "cards": cards,
+    }
     page = render_page("palate.report", "report.html", values, script="report.js")
     (folder / PAGE).write_text(page, encoding="utf-8")
     rows = [row for section in sections for row in section["rows"]]
