@@ -45,9 +45,10 @@ def regrade(path: Path, data: str | None = None, *, parser: str | None = None, t
         raise RunError(f"{path}: not the folder of a finished run.")
     spec = Spec.parse(record["model"], "model")
     changed = {k: v for k, v in (("parser", parser), ("tie", tie)) if v is not None}
-    model = open_model(str(Spec(spec.head, spec.revision, {**spec.options, **changed})))
-    if not isinstance(model, AskedModel):
+    if not folder.calls.is_file():
         raise RunError(f"{path}: '{record['model']}' gives numbers, not replies; there is nothing to grade again.")
+    model = open_model(str(Spec(spec.head, spec.revision, {**spec.options, **changed})))
+    assert isinstance(model, AskedModel)
     opened = _data(path, record, data)
     ids = opened.ids[: record.get("limit")]
     with folder:
