@@ -39,6 +39,8 @@ test: $(VENV)/.ready
 
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/core/run.py
+	$(BIN)/python benchmarks/judge/run.py
+	$(BIN)/python benchmarks/report/run.py
 
 full: lint test bench
 

@@ -207,3 +207,15 @@ def test_an_estimate_counts_the_planners_calls_and_those_that_read_the_plans(wri
     assert requests == []
     assert list(tmp_path.glob("plans--*")) == []
     assert [(r["model"], r["calls"]) for r in told["runs"]] == [("llm/m", 2), ("judge/m", 4)]
+
+
+def test_work_that_ended_after_a_cut_goes_on_with_more_room(write: Any, tmp_path: Path) -> None:
+    data = str(write(make_row(1)))
+    with serving(lambda _: ("{", "length")) as (url, requests):
+        with pytest.raises(Stopped):
+            plan_all(data, "llm/m?max_tokens=50", tmp_path / "plans", base_url=url, spending=Spending(max_calls=1))
+        assert [r["max_tokens"] for r in requests] == [50]
+    with serving(lambda _: GOOD) as (url, requests):
+        record, _ = plan_all(data, "llm/m?max_tokens=50", tmp_path / "plans", base_url=url)
+        assert [r["max_tokens"] for r in requests] == [200]
+    assert record["plans"] == {"ok": 1}

@@ -135,9 +135,16 @@ class _Stream:
             ask = self._planner.ask(task)
             known = self._planner.known(ask, self._log)
             if known is None:
+                ask = self._next_try(ask)
                 self._open[ask.key] = ask, task.id
                 return ask
             self._plans.append(plan_of(task.id, known))
+
+    def _next_try(self, ask: Ask) -> Ask:
+        """Return the ask, with more room if work ended after its first reply was cut."""
+        before = stored_call(self._log.rows.get(ask.key))
+        cut = before is not None and before.attempt == 1 and plan_of("", before).status == "truncated"
+        return replace(ask, attempt=2, max_tokens=ask.max_tokens * MORE_ROOM) if cut else ask
 
     def take(self, call: Call) -> None:
         """Keep a call; a cut one is asked once more, any other settles its plan."""
