@@ -14,6 +14,7 @@ import pytest
 
 import palate
 from llm.stub import Asked, Reply, Rule, Stub, always, first_for, for_item, right, verdict
+from palate.cli.evaluate import as_json
 from palate.data import open_data
 from palate.errors import RunError, Stopped
 from palate.evaluation import Run
@@ -390,3 +391,13 @@ def test_several_models_and_views_share_a_call(data: Path) -> None:
     assert len(server.asked) == 80
     assert {c.kind for c in found.contrasts} == {"lift", "swap_drop", "gain", "model"}
     assert all(c.difference.value == 0 for c in found.contrasts if c.kind == "lift" and c.model == "judge/m")
+
+
+def test_a_password_in_an_address_is_in_no_result(data: Path) -> None:
+    with Stub() as server:
+        address = server.url.replace("http://", "http://ann:pw-9137@")
+        model = f"judge/m?base_url={address}"
+        found = palate.evaluate(data, model, ["question", "history"], data.parent / "runs")
+    assert "pw-9137" not in json.dumps(as_json(found))
+    assert "pw-9137" not in "".join(run.model for run in found)
+    assert found.run(model, "history").metrics["n"] == 10

@@ -9,7 +9,7 @@ from palate.contrasts import Contrast, contrasts_of
 from palate.data import Dataset, open_data
 from palate.errors import DataError, SpecError, did_you_mean
 from palate.evaluation.protocol import find_protocol
-from palate.evaluation.run import Finished, Job, Progress, Seen, estimate_job, run_job
+from palate.evaluation.run import Finished, Job, Progress, Seen, estimate_job, run_job, shown_model
 from palate.llm.client import Spending, Told
 from palate.planning import PlanBook
 from palate.planning.book import neutral_view
@@ -52,7 +52,7 @@ class Evaluation:
         """
         wanted = neutral_view(View.parse(view)).label
         for run in self.runs:
-            if run.model == model and run.view == wanted:
+            if run.model == shown_model(model) and run.view == wanted:
                 return run
         raise SpecError(f"no run of '{model}' under '{view}' in this evaluation.")
 
@@ -104,7 +104,12 @@ def evaluate(
     for view in _plan_views(todo):
         todo.book.make(view, todo.ids, (lambda *now: seen(Progress(*now))) if seen else None)
     runs = [
-        _run(job.model, job.scorer, job.view, run_job(job, Path(out), todo.ids, todo.by, todo.retry, fresh, seen))
+        _run(
+            shown_model(job.model),
+            job.scorer,
+            job.view,
+            run_job(job, Path(out), todo.ids, todo.by, todo.retry, fresh, seen),
+        )
         for job in todo.jobs
     ]
     return Evaluation(todo.data, tuple(runs), tuple(contrasts_of(todo.data, runs, todo.ids)))
