@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import overload
 from urllib.parse import quote, unquote
 
 from palate.errors import SpecError, did_you_mean
@@ -67,6 +68,12 @@ class Spec:
         if value not in names:
             raise SpecError(f"{what} {str(self)!r}: {key}={value} is not possible.{did_you_mean(value, names)}")
         return value
+
+    @overload
+    def whole(self, key: str, default: int, what: str, least: int = 0) -> int: ...
+
+    @overload
+    def whole(self, key: str, default: None, what: str, least: int = 0) -> int | None: ...
 
     def whole(self, key: str, default: int | None, what: str, least: int = 0) -> int | None:
         """Return option `key` as a whole number of at least `least`."""

@@ -65,14 +65,15 @@ def _progress(seen: Any) -> Any:
 
 
 def _print(record: dict[str, Any], out: Path) -> None:
-    from palate.views.view import DEFAULT_K, View
+    from palate.retrieval.base import K
+    from palate.views.view import View
 
     told = record["planner"]
     rows = [[name, str(told[name])] for name in ("name", "prompt") if name in told]
     rows += [[name, str(record[name])] for name in ("k", "user") if record[name] is not None]
     rows += [[f"plans: {status}", str(n)] for status, n in record["plans"].items()]
     print_table(f"Plans for {record['data']}", [("", "left"), ("", "left")], rows)
-    view = View("plan", record["user"], record["k"] or DEFAULT_K, record["seed"] or 0, planner=f"stored/{out}")
+    view = View("plan", record["user"], record["k"] or K, record["seed"] or 0, planner=f"stored/{out}")
     typer.echo(f"Use them: palate eval --view '{view}'")
 
 

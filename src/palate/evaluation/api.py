@@ -16,7 +16,7 @@ from palate.planning.book import neutral_view
 from palate.records import STATUSES
 from palate.retrieval import Retriever, make_retriever
 from palate.retrieval.stored import Stored
-from palate.rewards import RewardModel, Setting, open_model
+from palate.rewards import Setting, open_model
 from palate.views import Looker, View
 
 
@@ -103,15 +103,7 @@ def evaluate(
     todo = _prepare(data, models, views, Path(out), retriever, protocol, limit, by, retry, base_url, spent, told)
     for view in _plan_views(todo):
         todo.book.make(view, todo.ids, (lambda *now: seen(Progress(*now))) if seen else None)
-    runs = [
-        _run(
-            shown_model(job.model),
-            job.scorer,
-            job.view,
-            run_job(job, Path(out), todo.ids, todo.by, todo.retry, fresh, seen),
-        )
-        for job in todo.jobs
-    ]
+    runs = [_run(job, run_job(job, Path(out), todo.ids, todo.by, todo.retry, fresh, seen)) for job in todo.jobs]
     return Evaluation(todo.data, tuple(runs), tuple(contrasts_of(todo.data, runs, todo.ids)))
 
 
@@ -178,7 +170,7 @@ def _prepare(
         model = open_model(rules.model_string(text), setting=setting)
         for view in parsed:
             about = book.about(view) if view.name == "plan" else _ranking(view, ranker)
-            jobs.append(Job(opened, looker, text, model, view, about, rules.name))
+            jobs.append(Job(opened, looker, shown_model(text), model, view, about, rules.name))
     return _Todo(opened, opened.ids[:limit], jobs, book, columns, again)
 
 
@@ -192,8 +184,8 @@ def _plan_views(todo: _Todo) -> list[View]:
     return list(dict.fromkeys(job.view for job in todo.jobs if job.view.name == "plan"))
 
 
-def _run(text: str, scorer: RewardModel, view: View, done: Finished) -> Run:
-    return Run(text, view.label, scorer.probe, done.folder, done.record, done.metrics, done.rows)
+def _run(job: Job, done: Finished) -> Run:
+    return Run(job.model, job.view.label, job.scorer.probe, done.folder, done.record, done.metrics, done.rows)
 
 
 def _listed(found: Sequence[str] | str, what: str | None) -> list[str]:

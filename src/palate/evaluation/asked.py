@@ -11,13 +11,12 @@ from typing import Any
 
 from palate.data import Dataset
 from palate.evaluation.measure import grade_digest
-from palate.evaluation.verdicts import queries_of, row_of, shown, too_few
+from palate.evaluation.verdicts import groups_of, queries_of, row_of, shown, too_few
 from palate.llm.client import Ask
 from palate.llm.replies import Unparsed, without_thoughts
-from palate.llm.served import call_row, stored_call
-from palate.records import Answer, Call, Group, Query, Verdict
+from palate.llm.served import call_row, stored_call, with_room
+from palate.records import Call, Group, Query, Verdict
 from palate.rewards import AskedModel, Settled
-from palate.rewards.judge.asked import MORE_ROOM
 from palate.store import RowLog
 from palate.views import Looker, View
 
@@ -67,7 +66,7 @@ class AskedVerdicts:
             call = replace(call, status="truncated", note=f"cut, and no room for more: {call.note}")
         self.log.append(call_row(ask, call))
         if _cut(call):
-            more = _with_room(ask)
+            more = with_room(ask)
             self._asks[more.key] = more
             self._again.append(more)
             return
@@ -123,14 +122,6 @@ class _Stream:
         return self._ready.popleft()
 
 
-def groups_of(answers: Sequence[Answer], queries: Sequence[Query]) -> list[Group]:
-    """Return a group a draw; the answers' ids tell the draws apart."""
-    return [
-        Group(query, tuple(replace(a, id=f"{a.id}@{draw}") if draw else a for a in answers))
-        for draw, query in enumerate(queries)
-    ]
-
-
 def settled_row(
     model: AskedModel, settled: Settled, queries: Sequence[Query], view: View, calls: Mapping[str, Call]
 ) -> dict[str, Any]:
@@ -153,17 +144,13 @@ def known_or_ask(model: AskedModel, ask: Ask, log: RowLog, row: Mapping[str, Any
         return ask
     if row is not None and row["status"] != "error" and not model.readable(known):
         return ask
-    return _with_room(ask) if _cut(known) else known
+    return with_room(ask) if _cut(known) else known
 
 
 def _cut(call: Call) -> bool:
     """Whether a first try was cut: at the limit, or inside a thought."""
     open_thought = call.status == "ok" and isinstance(without_thoughts(call.text or ""), Unparsed)
     return call.attempt == 1 and (call.status == "truncated" or open_thought)
-
-
-def _with_room(ask: Ask) -> Ask:
-    return replace(ask, attempt=2, max_tokens=ask.max_tokens * MORE_ROOM)
 
 
 def count_asks(

@@ -2,7 +2,8 @@
 
 from palate.data import Dataset
 from palate.errors import RunError
-from palate.evaluation.asked import FORGET, groups_of, settled_row
+from palate.evaluation.asked import FORGET, settled_row
+from palate.evaluation.verdicts import groups_of
 from palate.llm.served import stored_call
 from palate.records import Call, Query
 from palate.rewards import AskedModel

@@ -29,7 +29,7 @@ def measure(
     entries = [data.entries[i] for i in ids]
     users = [e.unit for e in entries]
     reasons: dict[str, str] = {}
-    found = _figures(mean_interval(outcomes, users))
+    found = figures(mean_interval(outcomes, users))
     found["status"] = _statuses(rows, ids)
     found |= _twins(data, dict(zip(ids, outcomes, strict=True)), reasons)
     found |= _domains(by_group(outcomes, [e.domain for e in entries], users))
@@ -81,7 +81,8 @@ def size_of(entry: Entry) -> str:
     return next((name for limit, name in SIZES if entry.posts <= limit), LARGEST)
 
 
-def _figures(result: Result) -> dict[str, Any]:
+def figures(result: Result) -> dict[str, Any]:
+    """Return a result as it stands in `metrics.json`."""
     t, ci = result.tally, result.interval
     return {
         "n": t.n,
@@ -98,7 +99,7 @@ def _figures(result: Result) -> dict[str, Any]:
 
 
 def _each(results: Mapping[str, Result]) -> dict[str, Any]:
-    return {name: _figures(result) for name, result in results.items()}
+    return {name: figures(result) for name, result in results.items()}
 
 
 def _undefined(found: Mapping[str, Any]) -> dict[str, str]:

@@ -49,16 +49,15 @@ def regrade(path: Path, data: str | None = None, *, parser: str | None = None, t
         raise RunError(f"{path}: '{record['model']}' gives numbers, not replies; there is nothing to grade again.")
     model = open_model(str(Spec(spec.head, spec.revision, {**spec.options, **changed})))
     assert isinstance(model, AskedModel)
+    view = View.parse(record["config"]["view"])
     opened = _data(path, record, data)
     ids = opened.ids[: record.get("limit")]
     with folder:
-        settle_again(
-            folder, opened, Looker(opened), model, View.parse(record["config"]["view"]), metrics["grade"]["digest"]
-        )
+        settle_again(folder, opened, Looker(opened), model, view, metrics["grade"]["digest"])
         columns = [c for c in metrics.get("by", {}) if c in opened.columns]
         after = measure(opened, RowLog(folder.rows).rows, ids, columns, model.grade)
         folder.write_metrics(after)
-    return Regraded(path, record["model"], View.parse(record["config"]["view"]).label, metrics, after)
+    return Regraded(path, record["model"], view.label, metrics, after)
 
 
 def _data(path: Path, record: Mapping[str, Any], data: str | None) -> Dataset:

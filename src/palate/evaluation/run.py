@@ -38,7 +38,11 @@ Seen = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What one run needs. `about` says what its context was made with: `k`, `retriever`, and of plans `planner`."""
+    """What one run needs.
+
+    `model` is its string without secrets (`shown_model`). `about` says what its context was made with: `k`,
+    `retriever`, and of plans `planner`.
+    """
 
     data: Dataset
     looker: Looker
@@ -161,9 +165,10 @@ def _work(
         if isinstance(end, KeyboardInterrupt):
             raise Stopped(f"stopped: {job.name}. The same command goes on from here.") from None
         raise
-    before = [record["environment"]] if record["environment"] not in (None, _environment(job)) else []
+    now = _environment(job)
+    before = [record["environment"]] if record["environment"] not in (None, now) else []
     return record | {
-        "environment": _environment(job),
+        "environment": now,
         "earlier_environments": record["earlier_environments"] + before,
         "finished": _now(),
     }
@@ -178,15 +183,16 @@ def _complete(folder: RunFolder, job: Job) -> int:
 
 
 def _teller(job: Job, total: int, todo: int, seen: Seen | None) -> Callable[[object], None]:
-    done = before = total - todo
+    name, done = job.name, total - todo
+    before = done
     if seen:
-        seen(Progress(job.name, done, total, before))
+        seen(Progress(name, done, total, before))
 
     def tell(_: object) -> None:
         nonlocal done
         done += 1
         if seen:
-            seen(Progress(job.name, done, total, before))
+            seen(Progress(name, done, total, before))
 
     return tell
 
@@ -199,7 +205,7 @@ def estimate_job(job: Job, out: Path, ids: Sequence[str]) -> dict[str, Any]:
     log = RowLog(folder.calls, mend=False, forget=FORGET)
     calls, tokens = count_asks(job.data, job.looker, job.scorer, job.view, log, rows.rows, todo)
     return {
-        "model": shown_model(job.model),
+        "model": job.model,
         "view": job.view.label,
         "items": len(todo),
         "calls": calls,
@@ -229,10 +235,11 @@ def _same(folder: RunFolder, job: Job) -> None:
 
 def _record(job: Job, folder: RunFolder, count: int) -> dict[str, Any]:
     old = folder.record() or {}
+    config = job.config
     return {
-        "digest": digest_of(job.config),
-        "config": job.config,
-        "model": shown_model(job.model),
+        "digest": digest_of(config),
+        "config": config,
+        "model": job.model,
         "data": {
             "spec": str(job.data.spec),
             "name": job.data.name,

@@ -64,10 +64,9 @@ class Verdicts:
                 continue
             answers = self.data.answers(item_id)
             self._pairs[item_id] = _Pair(queries, len(queries) * len(answers))
-            for draw, query in enumerate(queries):
-                named = tuple(_in_draw(a, draw) for a in answers)
-                self._owner.update({a.id: (item_id, a.role == "chosen") for a in named})
-                yield Group(query, named)
+            for group in groups_of(answers, queries):
+                self._owner.update({a.id: (item_id, a.role == "chosen") for a in group.answers})
+                yield group
 
 
 def queries_of(looker: Looker, view: View, item_id: str, budget: Budget | None) -> list[Query] | Verdict:
@@ -87,6 +86,14 @@ def queries_of(looker: Looker, view: View, item_id: str, budget: Budget | None) 
             return unasked(item_id, "overlong", "the question alone does not fit into the window")
         found.append(fitted)
     return found
+
+
+def groups_of(answers: Sequence[Answer], queries: Sequence[Query]) -> list[Group]:
+    """Return a group a draw; the answers' ids tell the draws apart."""
+    return [
+        Group(query, tuple(replace(a, id=f"{a.id}@{draw}") if draw else a for a in answers))
+        for draw, query in enumerate(queries)
+    ]
 
 
 def too_few(view: View, queries: Sequence[Query]) -> tuple[str, ...]:
@@ -133,10 +140,6 @@ def _finite(score: Score) -> Score:
     if score.value is None or isfinite(score.value):
         return score
     return Score(score.answer_id, "error", None, f"the model gave {score.value}, which is not a reward")
-
-
-def _in_draw(answer: Answer, draw: int) -> Answer:
-    return replace(answer, id=f"{answer.id}@{draw}") if draw else answer
 
 
 def unasked(item_id: str, status: Status, note: str) -> Verdict:

@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from palate.errors import SpecError
@@ -11,6 +11,7 @@ from palate.llm.client import Ask, Endpoint
 from palate.records import Call, Message
 from palate.spec import Spec
 
+MORE_ROOM = 4
 SERVER_OPTIONS = ("base_url", "connections", "key_env", "read_seconds")
 
 
@@ -27,8 +28,8 @@ def endpoint_of(spec: Spec, base_url: str | None, what: str) -> Endpoint:
         model=model,
         base_url=spec.options.get("base_url") or base_url or os.environ.get("OPENAI_BASE_URL") or None,
         key_env=spec.options.get("key_env", "OPENAI_API_KEY"),
-        connections=spec.whole("connections", 16, what, least=1) or 16,
-        read_seconds=float(spec.whole("read_seconds", 120, what, least=1) or 120),
+        connections=spec.whole("connections", 16, what, least=1),
+        read_seconds=float(spec.whole("read_seconds", 120, what, least=1)),
     )
 
 
@@ -49,6 +50,11 @@ def ask_key(item_id: str, name: str, messages: Sequence[Message], settings: Mapp
     parts = [repr(sorted(settings.items())), *(f"{m.role}\0{m.content}" for m in messages)]
     digest = hashlib.sha256("\1".join(parts).encode()).hexdigest()[:16]
     return f"{item_id}|{name}|{digest}"
+
+
+def with_room(ask: Ask) -> Ask:
+    """Return the second try of an ask whose reply was cut: the same question with more room."""
+    return replace(ask, attempt=2, max_tokens=ask.max_tokens * MORE_ROOM)
 
 
 def call_row(ask: Ask, call: Call) -> dict[str, Any]:

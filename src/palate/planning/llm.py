@@ -7,14 +7,13 @@ planned again. A reply that was cut gets one more try with more room.
 import hashlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
 from palate.llm import load_prompt
 from palate.llm.client import Ask, Client, Spending, Told
 from palate.llm.replies import Parsed, read_aspects
-from palate.llm.served import SERVER_OPTIONS, call_row, endpoint_of, stored_call, temperature_of
+from palate.llm.served import SERVER_OPTIONS, call_row, endpoint_of, stored_call, temperature_of, with_room
 from palate.planning.base import FEWEST, MOST, Plan, Task
 from palate.planning.registry import neutral
 from palate.records import Call, Message
@@ -29,7 +28,6 @@ SCHEMA: Mapping[str, Any] = {
     "required": ["aspects"],
     "additionalProperties": False,
 }
-MORE_ROOM = 4
 ROOM = 512
 
 
@@ -42,7 +40,7 @@ class LlmPlanner:
         spec.only(("max_tokens", "temperature", *SERVER_OPTIONS), "planner")
         self.name = neutral(str(spec))
         self.client = Client(endpoint_of(spec, base_url, "planner"), spending, told)
-        self._max_tokens = spec.whole("max_tokens", ROOM, "planner", least=1) or ROOM
+        self._max_tokens = spec.whole("max_tokens", ROOM, "planner", least=1)
         self._temperature = temperature_of(spec, "planner")
 
     @property
@@ -144,7 +142,7 @@ class _Stream:
         """Return the ask, with more room if work ended after its first reply was cut."""
         before = stored_call(self._log.rows.get(ask.key))
         cut = before is not None and before.attempt == 1 and plan_of("", before).status == "truncated"
-        return replace(ask, attempt=2, max_tokens=ask.max_tokens * MORE_ROOM) if cut else ask
+        return with_room(ask) if cut else ask
 
     def take(self, call: Call) -> None:
         """Keep a call; a cut one is asked once more, any other settles its plan."""
@@ -152,7 +150,7 @@ class _Stream:
         self._log.append(call_row(ask, call))
         plan = plan_of(task_id, call)
         if plan.status == "truncated" and ask.attempt == 1:
-            more = replace(ask, attempt=2, max_tokens=ask.max_tokens * MORE_ROOM)
+            more = with_room(ask)
             self._open[more.key] = more, task_id
             self._again.append(more)
             return

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from palate.metrics import Result, mean_interval
+from palate.evaluation.measure import figures
+from palate.metrics import mean_interval
 
 ABSENT = "the data is not at hand"
 UNKNOWN: Mapping[str, Any] = {
@@ -21,30 +22,14 @@ UNKNOWN: Mapping[str, Any] = {
 def measure_alone(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the metrics that `rows` give by themselves; each one that needs the data is empty, with the reason."""
     result = mean_interval([row["outcome"] for row in rows.values()], None)
-    tally = result.tally
     statuses = [row["status"] for row in rows.values()]
     found = {
-        **brief(result),
-        "correct": tally.correct,
-        "wrong": tally.wrong,
-        "ties": tally.ties,
-        "strict_accuracy": tally.strict_accuracy,
-        "ci_method": result.interval.method if result.interval else None,
+        **figures(result),
         "status": {name: statuses.count(name) for name in dict.fromkeys(statuses)},
         "twin_pairs": 0,
         **UNKNOWN,
     }
-    missing = {} if tally.scored else dict.fromkeys(("accuracy", "strict_accuracy", "ci95"), "nothing was scored")
+    missing = (
+        {} if result.tally.scored else dict.fromkeys(("accuracy", "strict_accuracy", "ci95"), "nothing was scored")
+    )
     return found | {"reasons": dict.fromkeys(UNKNOWN, ABSENT) | missing}
-
-
-def brief(result: Result) -> dict[str, Any]:
-    """Return count, coverage, accuracy and interval of a result."""
-    tally, ci = result.tally, result.interval
-    return {
-        "n": tally.n,
-        "scored": tally.scored,
-        "coverage": tally.coverage,
-        "accuracy": tally.accuracy,
-        "ci95": [ci.low, ci.high] if ci else None,
-    }

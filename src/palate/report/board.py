@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from palate.contrasts import Kind
+from palate.evaluation.measure import figures
 from palate.metrics import by_group
-from palate.report.bare import ABSENT, brief
+from palate.report.bare import ABSENT
 from palate.report.lines import AGAINST, Line
 from palate.report.load import Board, LoadedRun
 
@@ -27,7 +28,7 @@ def by_length(board: Board, run: LoadedRun, groups: Mapping[str, str]) -> dict[s
     outcomes = [run.rows[i]["outcome"] if i in run.rows else None for i in run.ids]
     units = [board.data.entries[i].unit for i in run.ids]
     found = by_group(outcomes, [groups[i] for i in run.ids], units)
-    return {name: brief(found[name]) for name in (*(n for _, n in LENGTHS), LONGEST) if name in found}
+    return {name: figures(found[name]) for name in (*(n for _, n in LENGTHS), LONGEST) if name in found}
 
 
 def _length_group(chosen: int, rejected: int) -> str:

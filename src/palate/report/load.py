@@ -55,11 +55,13 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A run folder, its record, and the digest of its configuration."""
+    """What stands in a run folder: its record, the digest of its configuration, rows, figures and replies."""
 
-    folder: Path
     record: Record
     digest: str
+    rows: Mapping[str, Row]
+    metrics: Metrics | None
+    replies: Mapping[str, tuple[str, str]]
 
 
 def load_boards(paths: Sequence[Path], data: Sequence[str] = (), unread: list[str] | None = None) -> list[Board]:
@@ -81,8 +83,7 @@ def load_boards(paths: Sequence[Path], data: Sequence[str] = (), unread: list[st
     faults: list[str] = []
     for folder in folders:
         try:
-            found = _Found(folder, *read_record(folder))
-            _ = read_rows(folder), read_metrics(folder), read_replies(folder)
+            found = _Found(*read_record(folder), read_rows(folder), read_metrics(folder), read_replies(folder))
         except RunError as bad:
             faults.append(str(bad))
             continue
@@ -165,13 +166,12 @@ def _beside(runs: Sequence[LoadedRun]) -> tuple[str, ...]:
 
 def _load(found: _Found, data: Dataset | None) -> LoadedRun:
     record, config = found.record, found.record.config
-    sent = read_rows(found.folder)
-    rows = {name: row.model_dump() | {"outcome": row.derived} for name, row in sent.items()}
+    rows = {name: row.model_dump() | {"outcome": row.derived} for name, row in found.rows.items()}
     ids = data.ids[: record.limit] if data else list(rows)
     metrics = measure(data, rows, ids) if data else measure_alone(rows)
     faults = [] if found.digest == record.digest else ["the record does not fit its own digest"]
-    faults += _faulty_rows(sent, data)
-    faults += _disagreements(record, read_metrics(found.folder), metrics, data)
+    faults += _faulty_rows(found.rows, data)
+    faults += _disagreements(record, found.metrics, metrics, data)
     faults += _limits(record, metrics)
     remarks = list(record.warnings)
     remarks += [f"{config.data.skipped} invalid records left out"] if config.data.skipped else []
@@ -187,7 +187,7 @@ def _load(found: _Found, data: Dataset | None) -> LoadedRun:
         ids=ids,
         marks=(*faults, *remarks),
         ranked=not faults and metrics["accuracy"] is not None,
-        replies=read_replies(found.folder),
+        replies=found.replies,
     )
 
 

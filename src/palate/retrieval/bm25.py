@@ -6,6 +6,7 @@ post matches; a post that matches always outranks one that does not (Kamphuis et
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from palate.records import Post
@@ -19,6 +20,18 @@ K1, B = 1.5, 0.75
 def tokenize(text: str) -> list[str]:
     """Return the words of `text`, lower-cased: runs of letters, digits and underscores of any script."""
     return _WORD.findall(text.lower())
+
+
+def content_words(text: str) -> list[str]:
+    """Return the words of `text` without English stop words."""
+    return [w for w in tokenize(text) if w not in _stop_words()]
+
+
+@cache
+def _stop_words() -> frozenset[str]:
+    from bm25s.stopwords import STOPWORDS_EN
+
+    return frozenset(STOPWORDS_EN)
 
 
 def bm25_scores(query: Sequence[str], documents: Sequence[Sequence[str]]) -> list[float]:
@@ -43,11 +56,6 @@ def bm25_scores(query: Sequence[str], documents: Sequence[Sequence[str]]) -> lis
 class Bm25:
     """Ranks posts by BM25 with the question as query, English stop words left out of the question."""
 
-    def __init__(self) -> None:
-        from bm25s.stopwords import STOPWORDS_EN
-
-        self._stop = frozenset(STOPWORDS_EN)
-
     @property
     def identity(self) -> Mapping[str, Any]:
         """Form and constants."""
@@ -62,5 +70,5 @@ class Bm25:
 
     def scores(self, item_id: str, question: str, posts: Sequence[Post]) -> Sequence[float]:
         """Return the BM25 scores of `posts`."""
-        query = [w for w in tokenize(question) if w not in self._stop]
+        query = content_words(question)
         return bm25_scores(query, [tokenize(search_text(p)) for p in posts])

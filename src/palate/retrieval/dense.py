@@ -41,7 +41,7 @@ class Dense:
     def from_spec(cls, spec: Spec, model: str) -> "Dense":
         """Read `dense[/model][@revision][?batch=…]`."""
         spec.only(("batch",), "retriever")
-        return cls(model or CONTRIEVER, spec.revision, spec.whole("batch", 32, "retriever", least=1) or 32)
+        return cls(model or CONTRIEVER, spec.revision, spec.whole("batch", 32, "retriever", least=1))
 
     @property
     def identity(self) -> Mapping[str, Any]:

@@ -2,14 +2,13 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
 from importlib.metadata import version
 from typing import Any
 
 from palate.data import Dataset
 from palate.errors import PalateError, SpecError, did_you_mean
 from palate.records import Answer, Group, Query, Score
-from palate.retrieval.bm25 import bm25_scores, tokenize
+from palate.retrieval.bm25 import bm25_scores, content_words, tokenize
 from palate.rewards.base import Scorer
 from palate.rewards.style import StyleModel
 from palate.spec import Spec
@@ -59,7 +58,7 @@ def make_baseline(spec: Spec, data: Dataset | None) -> Scorer:
         raise SpecError(f"model '{spec}': unknown built-in '{name}'.{did_you_mean(name, NAMES)}")
     spec.only(("seed",) if name == "random" else (), "model")
     if name == "random":
-        seed = spec.whole("seed", 0, "model") or 0
+        seed = spec.whole("seed", 0, "model")
         return Baseline(spec.head, lambda q, a: _random(seed, q, a), {"options": dict(spec.options)})
     if name == "style":
         if data is None or not data.has_pairs:
@@ -83,16 +82,9 @@ def _random(seed: int, query: Query, answer: Answer) -> float:
 
 
 def _lexical(query: Query, answer: Answer) -> float:
-    words = [w for w in tokenize(answer.text) if w not in _stop_words()]
+    words = content_words(answer.text)
     texts = [query.turns[-1].content] if query.context is None else [b.text for b in query.context.blocks]
     if not words or not texts:
         return 0.0
     found = bm25_scores(words, [tokenize(t) for t in texts])
     return sum(found) / len(found) / len(words)
-
-
-@cache
-def _stop_words() -> frozenset[str]:
-    from bm25s.stopwords import STOPWORDS_EN
-
-    return frozenset(STOPWORDS_EN)

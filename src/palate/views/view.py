@@ -13,7 +13,6 @@ from palate.spec import Spec
 ViewName = Literal["question", "history", "plan", "oracle"]
 NAMES: tuple[str, ...] = get_args(ViewName)
 SHORT = {"swapped": "history?user=other"}
-DEFAULT_K = K
 DEFAULT_PLANNER = "keyphrase"
 
 
@@ -27,7 +26,7 @@ class View:
 
     name: ViewName
     user: UserOf = "own"
-    k: int = DEFAULT_K
+    k: int = K
     seed: int = 0
     draws: int = 1
     planner: str = DEFAULT_PLANNER
@@ -53,8 +52,8 @@ class View:
         return cls(
             name,
             user,
-            spec.whole("k", DEFAULT_K, "view", least=1) or DEFAULT_K,
-            spec.whole("seed", 0, "view") or 0,
+            spec.whole("k", K, "view", least=1),
+            spec.whole("seed", 0, "view"),
             _draws(spec),
             spec.options.get("planner", DEFAULT_PLANNER),
         )
@@ -62,7 +61,7 @@ class View:
     def __str__(self) -> str:
         options = [f"planner={quote(self.planner, safe='/:.-_~+')}"] if self._plans_specially else []
         options += [f"user={self.user}"] if self.user != "own" else []
-        options += [f"k={self.k}"] if self.k != DEFAULT_K and self.reads_posts else []
+        options += [f"k={self.k}"] if self.k != K and self.reads_posts else []
         options += [f"seed={self.seed}"] if self.seed else []
         options += [f"draws={self.draws}"] if self.draws > 1 else []
         return self.name + ("?" + "&".join(options) if options else "")
@@ -87,7 +86,7 @@ class View:
 
 
 def _draws(spec: Spec) -> int:
-    draws = spec.whole("draws", 1, "view", least=1) or 1
+    draws = spec.whole("draws", 1, "view", least=1)
     if draws > NEAREST:
         raise SpecError(f"view '{spec}': draws={draws} is more than the {NEAREST} nearest donors.")
     return draws

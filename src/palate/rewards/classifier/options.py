@@ -71,7 +71,7 @@ class Options:
             dtype=spec.choice("dtype", DTYPES, "auto", what),
             attn=spec.options.get("attn"),
             device=spec.options.get("device"),
-            batch_tokens=spec.whole("batch_tokens", BATCH_TOKENS, what, least=1) or BATCH_TOKENS,
+            batch_tokens=spec.whole("batch_tokens", BATCH_TOKENS, what, least=1),
             remote_code=allow["remote_code"],
             pickle=allow["pickle"],
             untrained_head=spec.choice("head", ("trained", "untrained"), "trained", what) == "untrained",

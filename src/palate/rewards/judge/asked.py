@@ -7,9 +7,9 @@ from typing import Any, Protocol, runtime_checkable
 from palate.llm.client import Ask, Client
 from palate.llm.served import SERVER_OPTIONS
 from palate.records import Call, Group, Verdict
+from palate.rewards.described import Described
 from palate.spec import Spec
 
-MORE_ROOM = 4
 COMMON = ("base_url", "connections", "key_env", "max_tokens", "parser", "read_seconds", "repeats", "temperature")
 GRADING = ("parser", "tie")
 
@@ -23,28 +23,8 @@ class Settled:
 
 
 @runtime_checkable
-class AskedModel(Protocol):
+class AskedModel(Described, Protocol):
     """A reward model behind a server."""
-
-    @property
-    def name(self) -> str:
-        """The model string before `?`."""
-        ...
-
-    @property
-    def probe(self) -> bool:
-        """Always False: it is a reward model."""
-        ...
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """What decides the replies: model, prompt, sampling."""
-        ...
-
-    @property
-    def environment(self) -> Mapping[str, Any]:
-        """Server and versions."""
-        ...
 
     @property
     def grade(self) -> Mapping[str, Any]:

@@ -35,11 +35,11 @@ class PairJudge:
         self.name = spec.head
         self._given = served_options(spec)
         self._orders = spec.choice("orders", ("both", "one"), "both", what)
-        self._seed = spec.whole("seed", 0, what) or 0
-        self._repeats = spec.whole("repeats", 1, what, least=1) or 1
+        self._seed = spec.whole("seed", 0, what)
+        self._repeats = spec.whole("repeats", 1, what, least=1)
         self._logprob = spec.choice("mode", ("text", "logprob"), "text", what) == "logprob"
         self._parser = spec.choice("parser", PAIR_PARSERS, "verdict", what)
-        self._max_tokens = spec.whole("max_tokens", 1 if self._logprob else 1024, what, least=1) or 1
+        self._max_tokens = spec.whole("max_tokens", 1 if self._logprob else 1024, what, least=1)
         self._temperature = temperature_of(spec, what)
         self._tie = _tie_rule(spec)
 

@@ -32,9 +32,9 @@ class Rater:
         self.name = spec.head
         self._given = served_options(spec)
         self._low, self._high = _scale(spec)
-        self._repeats = spec.whole("repeats", 1, what, least=1) or 1
+        self._repeats = spec.whole("repeats", 1, what, least=1)
         self._parser = spec.choice("parser", SCORE_PARSERS, "score", what)
-        self._max_tokens = spec.whole("max_tokens", 1024, what, least=1) or 1
+        self._max_tokens = spec.whole("max_tokens", 1024, what, least=1)
         self._temperature = temperature_of(spec, what)
 
     @property
