@@ -81,7 +81,10 @@ class Job:
 
     def prepare(self) -> None:
         """Load the model or look for its server's key, so that one that cannot be used leaves no folder behind."""
-        _ = self.scorer.client.endpoint.key if isinstance(self.scorer, AskedModel) else self.scorer.budget
+        if isinstance(self.scorer, AskedModel):
+            _ = self.scorer.client.endpoint.key
+        else:
+            self.scorer.prepare()
 
     def step(self, folder: RunFolder, log: RowLog) -> Callable[[Sequence[str]], Iterable[Mapping[str, Any]]]:
         """Return what turns ids into rows."""

@@ -12,8 +12,16 @@ from palate.views import Budget
 class Scorer(Described, Protocol):
     """A reward model that gives each answer of a group a number; higher is better.
 
-    Making one is cheap; weights are loaded by the first call of `score`.
+    Making one is cheap; weights are loaded by `prepare`, or else by the first call of `score`.
     """
+
+    def prepare(self) -> None:
+        """Load what it needs, so that a model that cannot be used is told before a run begins.
+
+        Raises:
+            ModelError: it cannot be used.
+        """
+        ...
 
     @property
     def budget(self) -> Budget | None:

@@ -21,6 +21,7 @@ class Baseline:
     """A scorer made of one rule."""
 
     budget = None
+    needs_context = False
 
     def __init__(self, name: str, rule: Rule, identity: Mapping[str, Any], *, probe: bool = True) -> None:
         self.name = name
@@ -33,6 +34,9 @@ class Baseline:
     def environment(self) -> Mapping[str, Any]:
         """The versions of what the rules are made of."""
         return {name: version(name) for name in ("palate", "numpy", "bm25s", "scikit-learn")}
+
+    def prepare(self) -> None:
+        """Nothing to load."""
 
     def score(self, groups: Iterable[Group]) -> Iterator[Score]:
         """Yield the rule's numbers in order."""

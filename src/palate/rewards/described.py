@@ -18,6 +18,11 @@ class Described(Protocol):
         ...
 
     @property
+    def needs_context(self) -> bool:
+        """Whether its numbers are about what a context adds, so that the view `question` has none."""
+        ...
+
+    @property
     def identity(self) -> Mapping[str, Any]:
         """What makes its verdicts what they are: id, revision, weights or prompt, room …; part of the run's digest."""
         ...

@@ -27,6 +27,7 @@ class PairJudge:
     """Asks for a verdict on every order × repeat; preferences are averaged over repeats, then over orders."""
 
     probe = False
+    needs_context = False
 
     def __init__(self, spec: Spec, base_url: str | None, spending: Spending, told: Told | None) -> None:
         what = "model"

@@ -24,6 +24,7 @@ class Rater:
     """Asks for a score for every answer × repeat; scores are averaged over repeats."""
 
     probe = False
+    needs_context = False
 
     def __init__(self, spec: Spec, base_url: str | None, spending: Spending, told: Told | None) -> None:
         what = "model"

@@ -1,6 +1,7 @@
-"""The options of `hf/…` and the figures that can be known before the weights are loaded."""
+"""The options of local models and the figures that can be known before the weights are loaded."""
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,52 +9,45 @@ from palate.errors import ModelError
 from palate.spec import Spec
 from palate.weights import Weights, find_weights, positions_of
 
-KNOWN = (
-    "attn",
-    "batch_tokens",
-    "device",
-    "dtype",
-    "head",
-    "label",
-    "pickle",
-    "remote_code",
-    "room",
-    "template",
-    "window",
-)
+COMMON = ("attn", "batch_tokens", "device", "dtype", "pickle", "remote_code", "room", "share", "template", "window")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 TEMPLATES = ("chat", "plain", "pair")
+SHARE = ("auto", "off")
 ROOM = 1024
 BATCH_TOKENS = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to load and run one classifier. `window` and `room` are in tokens."""
+    """How to load and run one model. `window` and `room` are in tokens; `share` says whether prompts may be shared."""
 
     weights: Weights
     window: int
     room: int
     template: str
-    label: str | None
     dtype: str
     attn: str | None
     device: str | None
     batch_tokens: int
+    share: bool
     remote_code: bool
     pickle: bool
-    untrained_head: bool
 
     @classmethod
-    def from_spec(cls, spec: Spec) -> "Options":
-        """Read `hf/<hub id or folder>[@revision][?option=…]`.
+    def from_spec(cls, spec: Spec, further: Iterable[str] = (), templates: Sequence[str] = TEMPLATES) -> "Options":
+        """Read `<family>/<hub id or folder>[@revision][?option=…]`.
+
+        Args:
+            spec: the parsed string.
+            further: options that the family reads by itself.
+            templates: the forms that it can take.
 
         Raises:
             SpecError: an unknown option or value.
             ModelError: no such model, or its window cannot be told.
         """
         what = "model"
-        spec.only(KNOWN, what)
+        spec.only(sorted((*COMMON, *further)), what)
         allow = {name: spec.choice(name, ("no", "allow"), "no", what) == "allow" for name in ("pickle", "remote_code")}
         weights = find_weights(spec.head.partition("/")[2], spec.revision, pickles=allow["pickle"])
         window = _window(weights, spec.whole("window", None, what, least=8))
@@ -66,15 +60,14 @@ class Options:
             weights=weights,
             window=window,
             room=room,
-            template=spec.choice("template", TEMPLATES, "chat", what),
-            label=spec.options.get("label"),
+            template=spec.choice("template", templates, "chat", what),
             dtype=spec.choice("dtype", DTYPES, "auto", what),
             attn=spec.options.get("attn"),
             device=spec.options.get("device"),
             batch_tokens=spec.whole("batch_tokens", BATCH_TOKENS, what, least=1),
+            share=spec.choice("share", SHARE, "auto", what) == "auto",
             remote_code=allow["remote_code"],
             pickle=allow["pickle"],
-            untrained_head=spec.choice("head", ("trained", "untrained"), "trained", what) == "untrained",
         )
 
 

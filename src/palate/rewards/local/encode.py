@@ -1,21 +1,13 @@
 """From chat turns and an answer to token ids: the model's template once, special tokens once, nothing cut."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from palate.errors import ItemError, ModelError
 from palate.records import Message
+from palate.rewards.prefix import Text
 
 STAND_IN = "x"
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """A text as a model reads it; `segments` tells the two texts of a pair apart, where the tokenizer does."""
-
-    ids: list[int]
-    segments: list[int] | None = None
 
 
 class Encoder:
@@ -41,15 +33,21 @@ class Encoder:
             )
         self._prefix, self._suffix = _special(tokenizer)
 
-    def tokens(self, messages: Sequence[Message], answer: str) -> Tokens:
+    def tokens(self, messages: Sequence[Message], answer: str) -> Text:
         """Return the tokens of the conversation with `answer` as the assistant's last turn."""
         if self.template == "pair":
             return self._pair(messages, answer)
         turns = [*messages, Message("assistant", answer)]
         if self.template == "plain":
-            text = "\n\n".join(f"{t.role.capitalize()}: {t.content}" for t in turns)
-            return _tokens(self._tokenizer(text, verbose=False))
-        return Tokens(self._chat(turns))
+            return _text(self._tokenizer(_plain(turns), verbose=False))
+        return Text(tuple(self._chat(turns)))
+
+    def prompt(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """Return the tokens of the conversation up to where the assistant's answer begins."""
+        if self.template == "plain":
+            asked = f"{_plain(messages)}\n\nAssistant:"
+            return tuple(self._tokenizer(asked, verbose=False)["input_ids"])
+        return tuple(self._chat(messages, opened=True))
 
     def count(self, messages: Sequence[Message]) -> int:
         """Return how many tokens `messages` and the frame around an answer take."""
@@ -59,18 +57,18 @@ class Encoder:
         """Return how many tokens an answer takes by itself."""
         return len(self._tokenizer(answer, add_special_tokens=False, verbose=False)["input_ids"])
 
-    def _pair(self, messages: Sequence[Message], answer: str) -> Tokens:
+    def _pair(self, messages: Sequence[Message], answer: str) -> Text:
         text = messages[0].content
         if len(messages) > 1:
-            text = "\n\n".join(f"{m.role.capitalize()}: {m.content}" for m in messages)
-        return _tokens(self._tokenizer(text, answer, verbose=False))
+            text = _plain(messages)
+        return _text(self._tokenizer(text, answer, verbose=False))
 
-    def _chat(self, turns: Sequence[Message]) -> list[int]:
+    def _chat(self, turns: Sequence[Message], opened: bool = False) -> list[int]:
         from jinja2 import TemplateError
 
         chat = [{"role": t.role, "content": t.content} for t in turns]
         try:
-            text = self._tokenizer.apply_chat_template(chat, tokenize=False)
+            text = self._tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=opened)
         except TemplateError as bad:
             roles = ", ".join(t.role for t in turns)
             raise ItemError(
@@ -83,14 +81,18 @@ class Encoder:
             ids = ids[len(prefix) :]
         if prefix and ids[: len(prefix)] != prefix:
             ids = prefix + ids
-        if suffix and ids[-len(suffix) :] != suffix:
+        if suffix and not opened and ids[-len(suffix) :] != suffix:
             ids = ids + suffix
         return ids
 
 
-def _tokens(encoded: Any) -> Tokens:
+def _plain(turns: Sequence[Message]) -> str:
+    return "\n\n".join(f"{t.role.capitalize()}: {t.content}" for t in turns)
+
+
+def _text(encoded: Any) -> Text:
     segments = encoded.get("token_type_ids")
-    return Tokens(list(encoded["input_ids"]), list(segments) if segments and any(segments) else None)
+    return Text(tuple(encoded["input_ids"]), tuple(segments) if segments and any(segments) else None)
 
 
 def _special(tokenizer: Any) -> tuple[list[int], list[int]]:
