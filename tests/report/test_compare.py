@@ -205,12 +205,14 @@ def test_different_models_are_compared_and_named(
 
 def test_what_a_reader_has_to_know_of_a_run(make: Make) -> None:
     a = make("a", SAME, status="stopped", earlier_environments=[{"dtype": "float16"}])
+    (a / "metrics.json").unlink()
     b = make("b", SAME)
     record = json.loads((b / "run.json").read_text())
     (b / "run.json").write_text(json.dumps(record | {"digest": "0" * 64}))
     found = compare_runs(a, b)
     assert found.a.remarks == ("unfinished (stopped)", "computed in 2 environments; the last one is compared")
     assert found.b.remarks == ("the record does not fit its own digest",)
+    assert found.config == {}
 
 
 def test_other_entries_shown_are_counted(make: Make) -> None:
@@ -304,7 +306,8 @@ def test_flipped_ones_are_shown_up_to_ten(make: Make, capsys: pytest.CaptureFixt
     a, b = make("a", up), make("b", down)
     assert run_command(["report", "--compare", str(a), str(b)]) == 0
     assert "… and 4 more (--json has all)" in capsys.readouterr().out
-    assert len(compare_runs(a, b).as_dict()["flipped"]) == 14
+    told = compare_runs(a, b).as_dict()
+    assert (len(told["flipped"]), len(told["worst"])) == (14, 5)
 
 
 def test_hostile_names_stay_on_their_line(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
