@@ -161,7 +161,7 @@ def test_figures_are_those_of_a_plain_loop(scores: list[tuple[float, float, floa
     assert gaps.largest == pytest.approx(max(max(abs(x - u), abs(y - v)) for x, y, u, v in scores), abs=1e-9)
     assert gaps.margin_largest == pytest.approx(max(abs((x - y) - (u - v)) for x, y, u, v in scores), abs=1e-9)
     assert gaps.equal == sum((x == u) + (y == v) for x, y, u, v in scores)
-    assert sum(p.flipped for p in pairs) == sum((x - y) * (u - v) < 0 for x, y, u, v in scores if x != y and u != v)
+    assert sum(p.flipped for p in pairs) == sum((x > y and u < v) or (x < y and u > v) for x, y, u, v in scores)
     turned = gaps_of(pair_up(b, a))
     assert turned == gaps
 
