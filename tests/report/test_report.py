@@ -649,10 +649,10 @@ def test_undefined_results_stay_on_the_board_with_a_reason(data: Path, tmp_path:
 
 
 def test_json_is_the_board(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from palate.cli.report import command
+    from palate.cli.app import run
 
     evaluate(data, tmp_path / "runs", "builtin/length", views=["question"])
-    command([tmp_path / "runs"], tmp_path / "out", [], json=True)
+    assert run(["report", str(tmp_path / "runs"), "--out", str(tmp_path / "out"), "--json"]) == 0
     assert capsys.readouterr().out == (tmp_path / "out" / "board.json").read_text()
 
 

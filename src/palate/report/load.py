@@ -76,7 +76,7 @@ def load_boards(paths: Sequence[Path], data: Sequence[str] = (), unread: list[st
     Raises:
         RunError: no run folder, or one that cannot be read and nothing that takes the reason; or none that can.
     """
-    folders = sorted({f.resolve(): f for path in paths for f in _folders(path)}.values())
+    folders = sorted({f.resolve(): f for path in paths for f in run_folders(path)}.values())
     if not folders:
         raise RunError(f"no run folder in {', '.join(map(str, paths)) or 'nothing'}. Make some: palate eval --out runs")
     groups: dict[str, list[_Found]] = {}
@@ -97,7 +97,12 @@ def load_boards(paths: Sequence[Path], data: Sequence[str] = (), unread: list[st
     return sorted(boards, key=lambda b: -len(b.runs))
 
 
-def _folders(path: Path) -> Iterable[Path]:
+def run_folders(path: Path) -> Iterable[Path]:
+    """Return the run folders at or below `path`.
+
+    Raises:
+        RunError: there is no such folder.
+    """
     if not path.is_dir():
         raise RunError(f"{path}: no such folder.")
     return [path] if (path / RUN).is_file() else [p.parent for p in path.rglob(RUN)]
@@ -170,7 +175,7 @@ def _load(found: _Found, data: Dataset | None) -> LoadedRun:
     ids = data.ids[: record.limit] if data else list(rows)
     metrics = measure(data, rows, ids) if data else measure_alone(rows)
     faults = [] if found.digest == record.digest else ["the record does not fit its own digest"]
-    faults += _faulty_rows(found.rows, data)
+    faults += faulty_rows(found.rows, data)
     faults += _disagreements(record, found.metrics, metrics, data)
     faults += _limits(record, metrics)
     remarks = list(record.warnings)
@@ -195,7 +200,7 @@ def _digest(identity: Any) -> str:
     return digest_of(identity.model_dump())
 
 
-def _faulty_rows(rows: Mapping[str, Row], data: Dataset | None) -> list[str]:
+def faulty_rows(rows: Mapping[str, Row], data: Dataset | None) -> list[str]:
     """Say what is wrong with rows that can be read."""
     bad = sum(not row.follows for row in rows.values())
     bare = sum(row.outcome is not None and row.chosen_score is None for row in rows.values() if row.follows)
