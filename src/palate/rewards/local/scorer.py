@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from itertools import islice
@@ -9,7 +10,7 @@ from math import isfinite
 from typing import Any
 
 from palate.errors import ItemError
-from palate.records import Answer, Group, Message, Score
+from palate.records import Answer, Group, Message, Query, Score
 from palate.rewards.local.encode import Encoder
 from palate.rewards.local.load import load_tokenizer
 from palate.rewards.local.options import Options
@@ -18,7 +19,20 @@ from palate.spec import Spec
 from palate.views import Budget
 
 LOOKAHEAD = 32
+CHECK = (
+    "Yes.",
+    "Take the early train, then walk along the river until you see the second bridge on your left.",
+)
 Numbers = Iterator[tuple[int, int, float | Why]]
+
+
+@dataclass(slots=True)
+class Asked:
+    """A query with those of its answers that fit, and each of these with the query as tokens."""
+
+    query: Query
+    answers: list[Answer] = field(default_factory=list)
+    texts: list[Text] = field(default_factory=list)
 
 
 class LocalScorer(ABC):
@@ -89,20 +103,17 @@ class LocalScorer(ABC):
         self.prepare()
         stream = iter(groups)
         while part := list(islice(stream, LOOKAHEAD)):
-            ready: list[tuple[Group, list[Answer]]] = []
-            texts: list[list[Text]] = []
-            for group in part:
-                fitting: list[tuple[Answer, Text]] = []
+            asked = [Asked(group.query) for group in part]
+            for group, one in zip(part, asked, strict=True):
                 for answer in group.answers:
                     found = self._encode(group.query.messages, answer)
                     if isinstance(found, Score):
                         yield found
                     else:
-                        fitting.append((answer, found))
-                ready.append((group, [answer for answer, _ in fitting]))
-                texts.append([text for _, text in fitting])
-            for k, place, value in self._numbers([group for group, _ in ready], texts):
-                yield _scored(ready[k][1][place], value)
+                        one.answers.append(answer)
+                        one.texts.append(found)
+            for k, place, value in self._numbers(asked):
+                yield _scored(asked[k].answers[place], value)
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -123,9 +134,9 @@ class LocalScorer(ABC):
     def _engine(self) -> Engine:
         """Load the model."""
 
-    def _numbers(self, groups: Sequence[Group], texts: Sequence[Sequence[Text]]) -> Numbers:
+    def _numbers(self, asked: Sequence[Asked]) -> Numbers:
         """Yield (group, place, number or reason) for the texts of each group."""
-        return self.engine.values(texts)
+        return self.engine.values([one.texts for one in asked])
 
     def _text(self, messages: Sequence[Message], answer: str) -> Text:
         return self.encoder.tokens(messages, answer)

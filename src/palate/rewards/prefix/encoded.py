@@ -12,7 +12,7 @@ from typing import Any
 
 from palate.rewards.prefix.plan import Row
 
-LAYERS = ("DynamicLayer", "DynamicSlidingWindowLayer")
+LAYERS = frozenset({"DynamicLayer", "DynamicSlidingWindowLayer"})
 
 
 class NotShareable(Exception):
@@ -94,9 +94,10 @@ class Prompts:
     def _freeze(self) -> None:
         """From now on the cache lends its keys and values and takes none."""
         layers = self._cache.layers
-        if not layers or any(type(layer).__name__ not in LAYERS or layer.keys is None for layer in layers):
-            kinds = ", ".join(sorted({type(layer).__name__ for layer in layers})) or "no layer"
-            raise NotShareable(f"its cache has {kinds}")
+        if not layers or any(layer.keys is None for layer in layers):
+            raise NotShareable("it keeps no keys and values of a text")
+        if strange := sorted({type(layer).__name__ for layer in layers} - LAYERS):
+            raise NotShareable(f"its cache has a {strange[0]}")
         for layer in layers:
             layer.update = partial(self._lent, layer)
 
