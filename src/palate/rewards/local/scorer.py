@@ -147,6 +147,8 @@ class LocalScorer(ABC):
         except ItemError as bad:
             return Score(answer.id, "error", None, str(bad))
         self._ends = self._ends or {"first": list(text.ids[:8]), "last": list(text.ids[-8:])}
+        if not text.ids:
+            return Score(answer.id, "error", None, "the text has not one token in this model's form of a conversation")
         taken = self.encoder.answer_tokens(answer.text)
         if taken > self._options.room:
             return Score(answer.id, "overlong", None, f"answer of {taken} tokens, room for {self._options.room}")
