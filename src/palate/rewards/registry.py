@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from palate.data import Dataset
 from palate.errors import SpecError, did_you_mean
-from palate.llm.client import Spending, Told
+from palate.llm.client import Spending
+from palate.llm.transport import Told
 from palate.rewards.base import RewardModel
 from palate.spec import Spec
 
