@@ -78,6 +78,12 @@ def _hf(spec: Spec, setting: Setting) -> RewardModel:
     return Classifier(spec)
 
 
+def _http(spec: Spec, setting: Setting) -> RewardModel:
+    from palate.rewards.http import HttpScorer
+
+    return HttpScorer(spec, setting.spending, setting.told)
+
+
 def _judge(spec: Spec, setting: Setting) -> RewardModel:
     from palate.rewards.judge.compare import PairJudge
 
@@ -92,5 +98,6 @@ def _rate(spec: Spec, setting: Setting) -> RewardModel:
 
 register("builtin", _builtin)
 register("hf", _hf)
+register("http", _http)
 register("judge", _judge)
 register("rate", _rate)
