@@ -1,6 +1,7 @@
 """What all tests share: small data files, and the real public data if it lies beside the project."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 from hypothesis import settings
 
 from places import SHARED
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # two test processes on two cores; more threads would only wait
 
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")

@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote
 from palate.errors import SpecError, did_you_mean
 
 LONGEST_SLUG = 60
+SERVED = "http"
 _SLUG = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -105,10 +106,15 @@ def slug(text: str) -> str:
     return f"{plain[: LONGEST_SLUG - 9]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
+def server_address(spec: Spec) -> str:
+    """Return the address in `http/<address>`; an `@` in it is no revision."""
+    return spec.head.partition("/")[2] + (f"@{spec.revision}" if spec.revision else "")
+
+
 def short_model(head: str) -> str:
-    """Return a model's name for people: family and hub id, or family and the last part of a folder's path."""
+    """Return a model's name for people: family and hub id or address, or family and the last part of a path."""
     family, _, rest = head.partition("?")[0].partition("/")
-    is_path = rest.startswith(("/", ".", "~")) or rest.count("/") > 1
+    is_path = family != SERVED and (rest.startswith(("/", ".", "~")) or rest.count("/") > 1)
     return f"{family}/{rest.rstrip('/').rpartition('/')[2]}" if is_path else f"{family}/{rest}"
 
 

@@ -68,25 +68,50 @@ def find_weights(name: str, revision: str | None, *, pickles: bool = False) -> W
         return Weights(folder.resolve().name, folder, None, *_content(folder, name))
     if name.startswith((".", "/", "~")) or name.count("/") != 1:
         raise ModelError(f"no model folder '{name}', and it is not a hub id (owner/name) either.")
-    folder = _fetch(name, revision, pickles)
+    folder = _fetch(name, revision, _PATTERNS)
+    if pickles and not _weight_files(folder):
+        folder = _fetch(name, revision, [*_PATTERNS, "*.bin"])
+    if not pickles and not _weight_files(folder):
+        raise ModelError(f"model '{name}': no safetensors on the hub; perhaps {PICKLES_OFF}")
     return Weights(name, folder, folder.name, *_content(folder, name))
 
 
-def _fetch(name: str, revision: str | None, pickles: bool) -> Path:
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The files beside a model's weights: configuration and tokenizer. `digest` is of their content."""
+
+    id: str
+    folder: Path
+    revision: str | None
+    digest: str
+
+
+def find_settings(name: str, revision: str | None) -> Settings:
+    """Return the configuration and tokenizer files of a folder or a hub model, without its weights.
+
+    Raises:
+        ModelError: no such folder or hub model.
+        MissingExtra: a hub id without the extra `hf`.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_dir() and not revision:
+        return Settings(folder.resolve().name, folder, None, _digest(_setting_files(folder)))
+    if folder.is_dir() or name.startswith((".", "/", "~")) or name.count("/") != 1:
+        raise ModelError(f"tokenizer '{name}': no such folder, and it is not a hub id (owner/name) either.")
+    folder = _fetch(name, revision, [p for p in _PATTERNS if p not in ("*.safetensors", "*.py")])
+    return Settings(name, folder, folder.name, _digest(_setting_files(folder)))
+
+
+def _fetch(name: str, revision: str | None, patterns: list[str]) -> Path:
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
     except ImportError:
         raise MissingExtra(f"the hub model '{name}'", "hf") from None
     try:
-        folder = Path(snapshot_download(name, revision=revision, allow_patterns=_PATTERNS))
-        if pickles and not _weight_files(folder):
-            folder = Path(snapshot_download(name, revision=revision, allow_patterns=[*_PATTERNS, "*.bin"]))
+        return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as bad:
         raise ModelError(f"model '{name}': no such folder, and the hub did not give it: {bad}") from bad
-    if not pickles and not _weight_files(folder):
-        raise ModelError(f"model '{name}': no safetensors on the hub; perhaps {PICKLES_OFF}")
-    return folder
 
 
 @contextmanager
@@ -120,8 +145,11 @@ def _content(folder: Path, name: str) -> tuple[str, str, int | None]:
     if not weights:
         raise ModelError(f"model '{name}': no weights ({', '.join(ENDINGS)}) in {folder}.")
     parameters = _parameters(weights, name)
-    settings = sorted(p for p in folder.iterdir() if p.is_file() and p.suffix in _SETTINGS)
-    return _digest(weights), _digest(settings), parameters
+    return _digest(weights), _digest(_setting_files(folder)), parameters
+
+
+def _setting_files(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.iterdir() if p.is_file() and p.suffix in _SETTINGS)
 
 
 def _weight_files(folder: Path) -> list[Path]:

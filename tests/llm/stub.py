@@ -13,11 +13,13 @@ LONG = 30.0
 
 @dataclass(frozen=True)
 class Asked:
-    """One request: its place in the order of arrival, its body and its headers."""
+    """One request: its place in the order of arrival, its body and its headers, and where it went."""
 
     number: int
     body: dict[str, Any]
     headers: dict[str, str]
+    path: str = ""
+    method: str = "POST"
 
     @property
     def prompt(self) -> str:
@@ -159,6 +161,10 @@ class Stub:
         """The base URL."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
+    def answer(self, asked: Asked) -> Reply:
+        """Go by the rule."""
+        return self.rule(asked) if asked.path.startswith("/v1/chat/completions") else Reply(status=404)
+
     def of(self, day: int) -> list[Asked]:
         """What was asked about one item."""
         return [a for a in self.asked if a.day == day]
@@ -188,16 +194,21 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1
     server: _Server
 
+    def do_GET(self) -> None:
+        self.do_POST()
+
     def do_POST(self) -> None:
         stub = self.server.stub
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "{}")
         with stub.lock:
-            asked = Asked(len(stub.asked), body, {k.lower(): v for k, v in self.headers.items()})
+            asked = Asked(
+                len(stub.asked), body, {k.lower(): v for k, v in self.headers.items()}, self.path, self.command
+            )
             stub.asked.append(asked)
             stub.busy += 1
             stub.busiest = max(stub.busiest, stub.busy)
         try:
-            self._send(stub.rule(asked) if self.path.startswith("/v1/chat/completions") else Reply(status=404))
+            self._send(stub.answer(asked))
         finally:
             with stub.lock:
                 stub.busy -= 1

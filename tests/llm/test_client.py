@@ -34,8 +34,9 @@ from llm.stub import (
     verdict,
 )
 from palate.errors import MissingExtra, ModelError, PalateError, Stopped
-from palate.llm.client import Ask, Client, Endpoint, Spending
+from palate.llm.client import Ask, Client, Spending
 from palate.llm.secrets import mask, masked_url, url_secrets
+from palate.llm.transport import Endpoint
 from palate.records import Call, Message
 from palate.store import RowLog
 from rows import make_row

@@ -11,7 +11,8 @@ import pytest
 
 import palate
 from palate.evaluation import Run
-from palate.llm.client import Ask, Client, Endpoint
+from palate.llm.client import Ask, Client
+from palate.llm.transport import Endpoint
 from palate.records import Message
 from palate.rewards.judge.forms import SCORE_SCHEMA, VERDICT_SCHEMA
 from rows import make_row

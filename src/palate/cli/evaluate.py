@@ -16,7 +16,8 @@ def command(
     data: str = typer.Option("sample", help="sample, a .jsonl/.json/.parquet file, a folder, or hub:<id>@rev."),
     model: list[str] = typer.Option(
         ...,
-        help="builtin/random|length|lexical|style, hf/<folder or hub id>, judge/<model>, rate/<model>. Repeatable.",
+        help="builtin/random|length|lexical|style, hf/<folder or hub id>, http/<host:port>, judge/<model>, "
+        "rate/<model>. Repeatable.",
     ),
     view: list[str] = typer.Option(
         ["question", "history"], help="question, history, swapped, oracle; ?user=own|other|none. Repeatable."

@@ -10,7 +10,8 @@ from palate.data import Dataset, open_data
 from palate.errors import DataError, SpecError, did_you_mean
 from palate.evaluation.protocol import find_protocol
 from palate.evaluation.run import Finished, Job, Progress, Seen, estimate_job, run_job, shown_model
-from palate.llm.client import Spending, Told
+from palate.llm.client import Spending
+from palate.llm.transport import Told
 from palate.planning import PlanBook
 from palate.planning.book import neutral_view
 from palate.records import STATUSES

@@ -16,7 +16,7 @@ from palate.evaluation.verdicts import Verdicts
 from palate.llm.secrets import masked_spec
 from palate.rewards import AskedModel, RewardModel
 from palate.rewards.judge.kin import kinship
-from palate.spec import Spec, short_model, slug
+from palate.spec import SERVED, Spec, short_model, slug
 from palate.store import RowLog, RunFolder, digest_of, drive, unfinished
 from palate.views import PROMPT_DIGESTS, Looker, View
 
@@ -262,7 +262,8 @@ def _record(job: Job, folder: RunFolder, count: int) -> dict[str, Any]:
 
 def shown_model(text: str) -> str:
     """Return a model string as it may be written down: the server's address in it without secrets."""
-    return str(masked_spec(Spec.parse(text, "model"))) if "base_url=" in text else text
+    served = text.strip().startswith(f"{SERVED}/") or "base_url=" in text
+    return str(masked_spec(Spec.parse(text, "model"))) if served else text
 
 
 def _environment(job: Job) -> dict[str, Any]:

@@ -1,70 +1,22 @@
 """One client for every server that speaks OpenAI's chat completions: bounded, patient, and honest about failures.
 
-Retries, back-off and Retry-After are the official library's. A failure becomes a `Call` with a status and the real
+An ask may spend twice the endpoint's `read_seconds` in requests. A failure becomes a `Call` with a status and the real
 cause; only what makes every call fail (a wrong key, a model that is not there) ends the work.
 """
 
-import asyncio
-import os
-import queue
-import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from palate.errors import MissingExtra, ModelError, Stopped
 from palate.llm.failures import HEAD, Habits, about_form, cause_of, is_fatal, learn, status_of
-from palate.llm.secrets import mask, masked_url, url_secrets
+from palate.llm.secrets import mask
+from palate.llm.transport import Endpoint, Loop, Told, patience
 from palate.records import Call, Message, Status
 
-LOCAL_KEY = "none"
 ASKED_FOR = 2
 FORMS = 6
-Told = Callable[[str, str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where a model is and how to treat the server. The key is named, never held: `key_env` is a variable's name.
-
-    One ask may spend twice `read_seconds` in requests, silent or slow; waits between retries come on top of that.
-    """
-
-    model: str
-    base_url: str | None = None
-    key_env: str = "OPENAI_API_KEY"
-    connections: int = 16
-    connect_seconds: float = 10.0
-    read_seconds: float = 120.0
-    retries: int = 8
-
-    @property
-    def key(self) -> str:
-        """The key itself; servers of one's own need none.
-
-        Raises:
-            ModelError: no server is named and there is no key for OpenAI's.
-        """
-        found = os.environ.get(self.key_env)
-        if not found and not self.base_url:
-            raise ModelError(
-                f"model '{self.model}': no server. Set {self.key_env}, or name a server of your own: "
-                "--base-url http://localhost:8000/v1"
-            )
-        return found or LOCAL_KEY
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """What must not stand in any message or file."""
-        return (os.environ.get(self.key_env) or LOCAL_KEY, *url_secrets(self.base_url))
-
-    @property
-    def shown(self) -> str:
-        """The server without anything secret in its address."""
-        return masked_url(self.base_url) if self.base_url else "OpenAI"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,49 +62,6 @@ class Spending:
 
 
 @dataclass(slots=True)
-class _Attempts:
-    """How one ask goes: its retries, and how long it may still wait for replies. Waiting for a retry is not counted."""
-
-    limit: asyncio.Timeout
-    left: float
-    tell: Callable[[str], None]
-    began: float | None = None
-    ended: float | None = None
-    cause: str = ""
-    retries: int = 0
-    waited: float = 0.0
-
-    def begin(self, retry: bool) -> None:
-        """Note that a request goes out."""
-        now = asyncio.get_running_loop().time()
-        if self.began is not None:
-            self.left -= now - self.began
-        if self.ended is not None:
-            self.waited += now - self.ended
-        if retry:
-            self.retries += 1
-            self.tell(f"tried again after {self.cause}")
-        self.began, self.ended, self.cause = now, None, "no reply"
-        self.limit.reschedule(now + max(0.0, self.left))
-
-    def turned_away(self, cause: str) -> None:
-        """Note that the server is busy or broken; what comes next is a wait."""
-        now = asyncio.get_running_loop().time()
-        self.left -= now - (self.began or now)
-        self.began, self.ended, self.cause = None, now, cause
-        self.limit.reschedule(None)
-
-    @property
-    def told(self) -> str | None:
-        """What had to be done to get a reply."""
-        waited = f" and {self.waited:.1f} s of waiting" if self.waited >= 0.05 else ""
-        return f"after {self.retries} retries{waited}" if self.retries else None
-
-
-_ATTEMPTS: ContextVar[_Attempts | None] = ContextVar("attempts", default=None)
-
-
-@dataclass(slots=True)
 class Client:
     """Sends asks and yields calls as they come back, in any order.
 
@@ -183,53 +92,28 @@ class Client:
             ModelError: the server refuses every call.
             Stopped: a limit of calls or tokens is reached; what was asked before has been yielded.
         """
-        key = self.endpoint.key
-        results: queue.Queue[Call | BaseException] = queue.Queue()
-        with _Loop(self._open, key) as loop:
-            waiting, stream = 0, iter(asks)
-            while True:
-                while waiting < self.endpoint.connections and self.spending.left:
-                    ask = next(stream, None)
-                    if ask is None:
-                        break
-                    self.spending.calls += 1
-                    loop.submit(self._one(loop.client, ask), results)
-                    waiting += 1
-                if waiting == 0:
-                    break
-                found = results.get()
-                waiting -= 1
-                if isinstance(found, BaseException):
-                    raise found
-                yield found
+        stream = iter(asks)
+        with Loop(self.endpoint, self.endpoint.key) as loop:
+            yield from loop.each(lambda: self._next(stream, loop.client), self.endpoint.connections)
         if not self.spending.left and next(stream, None) is not None:
             raise Stopped(
                 "the limit of calls or tokens is reached. The same command with a higher one goes on from here."
             )
 
-    def _open(self, key: str) -> Any:
-        import openai
-
-        e = self.endpoint
-        url = urlsplit(e.base_url or "")
-        return openai.AsyncOpenAI(
-            api_key=key,
-            base_url=urlunsplit(url._replace(query="", fragment="")) or None,
-            default_query=dict(parse_qsl(url.query)),
-            max_retries=e.retries,
-            timeout=openai.Timeout(e.read_seconds, connect=e.connect_seconds),
-            http_client=openai.DefaultAsyncHttpxClient(event_hooks={"request": [_goes_out], "response": [_came_back]}),
-        )
+    def _next(self, asks: Iterator[Ask], client: Any) -> Coroutine[Any, Any, Call] | None:
+        ask = next(asks, None) if self.spending.left else None
+        if ask is None:
+            return None
+        self.spending.calls += 1
+        return self._one(client, ask)
 
     async def _one(self, client: Any, ask: Ask) -> Call:
-        patience = ASKED_FOR * self.endpoint.read_seconds
+        seconds = ASKED_FOR * self.endpoint.read_seconds
         try:
-            async with asyncio.timeout(None) as limit:
-                attempts = _Attempts(limit, patience, lambda text: self.told and self.told(ask.item_id, text))
-                _ATTEMPTS.set(attempts)
+            async with patience(seconds, lambda text: self.told and self.told(ask.item_id, text)) as attempts:
                 call = await self._exchange(client, ask)
         except TimeoutError:
-            call = _failed(ask, "error", f"no whole reply within {patience:g} s")
+            call = _failed(ask, "error", f"no whole reply within {seconds:g} s")
         self.spending.add(call.usage)
         return replace(call, note="; ".join(filter(None, (call.note, attempts.told))) or None)
 
@@ -334,53 +218,3 @@ def _first_logprobs(choice: Any) -> dict[str, float] | None:
 
 def _failed(ask: Ask, status: Status, note: str) -> Call:
     return Call(ask.key, ask.attempt, status, None, None, None, note=_clean(note))
-
-
-async def _goes_out(request: Any) -> None:
-    if (attempts := _ATTEMPTS.get()) is not None:
-        attempts.begin(retry=request.headers.get("x-stainless-retry-count", "0") != "0")
-
-
-async def _came_back(response: Any) -> None:
-    attempts, code = _ATTEMPTS.get(), response.status_code
-    if attempts is not None and (code in (408, 409, 429) or code >= 500):
-        wait = response.headers.get("retry-after")
-        attempts.turned_away(f"HTTP {code}" + (f" (Retry-After {wait})" if wait else ""))
-
-
-class _Loop:
-    """An event loop in a thread of its own, with the library's client in it."""
-
-    def __init__(self, open_client: Callable[[str], Any], key: str) -> None:
-        self.client = open_client(key)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="palate-llm")
-
-    def __enter__(self) -> "_Loop":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(timeout=10)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=10)
-        self._loop.close()
-
-    def submit(self, work: Coroutine[Any, Any, Call], results: "queue.Queue[Call | BaseException]") -> None:
-        """Start `work`; its result or exception goes to `results`."""
-
-        def done(task: "asyncio.Future[Call]") -> None:
-            if not task.cancelled():
-                results.put(task.exception() or task.result())
-
-        def start() -> None:
-            self._loop.create_task(work).add_done_callback(done)
-
-        self._loop.call_soon_threadsafe(start)
-
-    async def _end(self) -> None:
-        tasks = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self.client.close()

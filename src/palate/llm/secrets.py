@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-from palate.spec import Spec
+from palate.spec import SERVED, Spec, server_address
 
 MASK = "***"
 _KEY_LIKE = re.compile(r"\b(?:(?:sk|pk|key|hf|gsk|xai)[-_][A-Za-z0-9_\-]{6,}|AIza[A-Za-z0-9_\-]{16,})")
@@ -38,6 +38,16 @@ def url_secrets(url: str | None) -> tuple[str, ...]:
 
 def masked_spec(spec: Spec) -> Spec:
     """Return a model's string as it may be written down: the server's address without secrets."""
+    family = spec.head.partition("/")[0]
+    if family == SERVED:
+        return replace(spec, head=f"{SERVED}/{bare_address(server_address(spec))}", revision=None)
     if "base_url" not in spec.options:
         return spec
     return replace(spec, options={**spec.options, "base_url": masked_url(spec.options["base_url"])})
+
+
+def bare_address(address: str) -> str:
+    """Return host, port and path of an address, and its scheme if it is not plain HTTP; nothing secret."""
+    parts = urlsplit(address if "://" in address else f"http://{address}")
+    scheme = "" if parts.scheme == "http" else f"{parts.scheme}://"
+    return f"{scheme}{parts.netloc.rpartition('@')[2]}{mask(parts.path).rstrip('/')}"

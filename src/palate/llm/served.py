@@ -7,7 +7,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from palate.errors import SpecError
-from palate.llm.client import Ask, Endpoint
+from palate.llm.client import Ask
+from palate.llm.transport import Endpoint
 from palate.records import Call, Message
 from palate.spec import Spec
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from palate.data import Dataset
 from palate.errors import SpecError
-from palate.llm.client import Spending, Told
+from palate.llm.client import Spending
+from palate.llm.transport import Told
 from palate.planning.base import Planner
 from palate.planning.folder import PLANS, Planning, Stored, Whose, make_plans, plan_id
 from palate.planning.registry import STORED, make_planner, neutral

@@ -11,9 +11,10 @@ from importlib.metadata import version
 from typing import Any
 
 from palate.llm import load_prompt
-from palate.llm.client import Ask, Client, Spending, Told
+from palate.llm.client import Ask, Client, Spending
 from palate.llm.replies import Parsed, read_aspects
 from palate.llm.served import SERVER_OPTIONS, call_row, endpoint_of, stored_call, temperature_of, with_room
+from palate.llm.transport import Told
 from palate.planning.base import FEWEST, MOST, Plan, Task
 from palate.planning.registry import neutral
 from palate.records import Call, Message

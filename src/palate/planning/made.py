@@ -7,7 +7,8 @@ from typing import Any, cast, get_args
 
 from palate.data import open_data
 from palate.errors import DataError, SpecError, did_you_mean
-from palate.llm.client import Spending, Told
+from palate.llm.client import Spending
+from palate.llm.transport import Told
 from palate.planning.book import Seen
 from palate.planning.folder import OTHER, PLANS, Planning, Whose, make_plans
 from palate.planning.match import Matcher

@@ -2,8 +2,9 @@
 
 from palate.data import Dataset
 from palate.errors import SpecError, did_you_mean
-from palate.llm.client import Spending, Told
+from palate.llm.client import Spending
 from palate.llm.served import SERVER_OPTIONS
+from palate.llm.transport import Told
 from palate.planning.base import Planner
 from palate.spec import Spec
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from palate.data import Dataset
 from palate.errors import SpecError, did_you_mean
-from palate.llm.client import Spending, Told
+from palate.llm.client import Spending
+from palate.llm.transport import Told
 from palate.rewards.base import RewardModel
 from palate.spec import Spec
 
@@ -89,6 +90,12 @@ def _dpo(spec: Spec, setting: Setting) -> RewardModel:
     return Dpo(spec)
 
 
+def _http(spec: Spec, setting: Setting) -> RewardModel:
+    from palate.rewards.http import HttpScorer
+
+    return HttpScorer(spec, setting.spending, setting.told)
+
+
 def _judge(spec: Spec, setting: Setting) -> RewardModel:
     from palate.rewards.judge.compare import PairJudge
 
@@ -105,5 +112,6 @@ register("builtin", _builtin)
 register("hf", _hf)
 register("likelihood", _likelihood)
 register("dpo", _dpo)
+register("http", _http)
 register("judge", _judge)
 register("rate", _rate)

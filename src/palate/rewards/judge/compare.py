@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 from palate.errors import SpecError
 from palate.llm import load_prompt
-from palate.llm.client import Ask, Client, Spending, Told
+from palate.llm.client import Ask, Client, Spending
 from palate.llm.replies import PAIR_PARSERS, Parsed
 from palate.llm.secrets import masked_spec
 from palate.llm.served import ask_key, endpoint_of, temperature_of
+from palate.llm.transport import Told
 from palate.records import STATUSES, Answer, Call, Group, Message, Outcome, Status, Verdict
 from palate.rewards.judge import forms
 from palate.rewards.judge.asked import COMMON, Settled, served_options

@@ -7,10 +7,11 @@ from typing import Any
 
 from palate.errors import SpecError
 from palate.llm import load_prompt
-from palate.llm.client import Ask, Client, Spending, Told
+from palate.llm.client import Ask, Client, Spending
 from palate.llm.replies import SCORE_PARSERS, Parsed
 from palate.llm.secrets import masked_spec
 from palate.llm.served import ask_key, endpoint_of, temperature_of
+from palate.llm.transport import Told
 from palate.records import Answer, Call, Group, Message, Score
 from palate.rewards.decide import decide
 from palate.rewards.judge import forms
