@@ -19,7 +19,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> TinyModels:
 def cluster() -> Iterator[str]:
     """Start a cluster of two CPUs that this process is in; return the string that joins it with two workers."""
     ray = pytest.importorskip("ray")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=STORE)
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=60, object_store_memory=STORE)
     yield "local?workers=2"
     ray.shutdown()
 
