@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from models import TinyModels
+from palate.cluster.join import quietly
 
 STORE = 100 * 2**20
 
@@ -18,8 +19,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> TinyModels:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
     """Start a cluster of two CPUs that this process is in; return the string that joins it with two workers."""
-    ray = pytest.importorskip("ray")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=60, object_store_memory=STORE)
+    with quietly() as ray:
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=60, object_store_memory=STORE)
     yield "local?workers=2"
     ray.shutdown()
 

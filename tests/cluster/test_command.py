@@ -43,7 +43,6 @@ def until(process: "subprocess.Popen[str]", folder: Path, count: int) -> None:
 
 
 def test_killed_then_stopped_then_finished(write: Any, tmp_path: Path) -> None:
-    pytest.importorskip("ray")
     data, model = str(write(*(make_row(k) for k in range(ITEMS)))), "builtin/lexical"
     args = ["eval", "--data", data, "--model", model, "--view", "history", "--out", "runs", "--json"]
     args += ["--ray", "local?workers=2&batch=1"]

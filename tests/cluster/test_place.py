@@ -78,7 +78,6 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 @pytest.mark.ray
 def test_nobody_at_the_address(tmp_path: Path) -> None:
-    pytest.importorskip("ray")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         text = f"127.0.0.1:{taken.getsockname()[1]}"

@@ -13,10 +13,13 @@ from conftest import workers_below
 from models import TinyModels
 from palate.cluster import joined
 from palate.cluster.pool import Pool
+from palate.cluster.spread import RankWork, ScoreWork
 from palate.cluster.worker import Reply
 from palate.errors import ModelError
 from palate.evaluation import Evaluation, evaluate
 from palate.records import Message
+from palate.retrieval import make_retriever
+from palate.rewards import open_model
 from palate.rewards.classifier import Classifier
 from palate.views import Budget
 
@@ -52,7 +55,9 @@ def test_scores_and_dense_rankings_are_those_of_one_process(cluster: str, tiny: 
     assert environment["attention_kernel"] == whole.runs[0].record["environment"]["attention_kernel"]
 
 
-def test_a_killed_worker_costs_nothing(cluster: str, tiny: TinyModels, tmp_path: Path) -> None:
+def test_a_killed_worker_costs_nothing_and_nothing_is_said(
+    cluster: str, tiny: TinyModels, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     model, options = f"hf/{tiny()}", {"views": "history?k=3", "limit": 24}
     whole = evaluate("sample", model, out=tmp_path / "whole", **options)  # type: ignore[arg-type]
     at_first: list[int] = []
@@ -66,7 +71,9 @@ def test_a_killed_worker_costs_nothing(cluster: str, tiny: TinyModels, tmp_path:
             at_last.extend(workers_below(os.getpid()))
 
     out = tmp_path / "spread"
+    capfd.readouterr()
     spread = evaluate("sample", model, out=out, ray=cluster + ONE_BY_ONE, seen=kill_one, **options)  # type: ignore[arg-type]
+    assert capfd.readouterr() == ("", "")
     same(whole, spread)
     assert len(at_first) == 2
     assert at_first[0] not in at_last
@@ -94,6 +101,15 @@ def test_a_model_that_fails_on_the_workers_is_one_message(
 
 def _characters(messages: Sequence[Message]) -> int:
     return sum(len(m.content) for m in messages) // 4
+
+
+def test_other_weights_under_the_same_name_are_refused(tiny: TinyModels) -> None:
+    model, encoder = f"hf/{tiny()}", f"dense/{tiny('bert')}"
+    for work, known in ((ScoreWork, open_model(model).identity), (RankWork, make_retriever(encoder).identity)):
+        text = model if work is ScoreWork else encoder
+        work(text, known).open()
+        with pytest.raises(ModelError, match="not the same there: another weights"):
+            work(text, {**known, "weights": "0" * 64}).open()
 
 
 class Doubler:
@@ -150,7 +166,7 @@ def test_a_batch_that_kills_its_worker_or_raises_is_told_and_the_rest_is_done(cl
 
 
 def test_windows_and_batches_lose_nothing(cluster: str) -> None:
-    found = replies(cluster + "&window=10&batch=3", Doubler(), range(23))
+    found = replies(cluster + "&window=12&batch=3", Doubler(), range(23))
     assert sorted(n for names in found for n in names) == list(range(23))
     assert max(map(len, found)) <= 3
     assert all(reply.results == [2 * n for n in names] for names, reply in found.items())

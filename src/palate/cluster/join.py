@@ -49,8 +49,7 @@ def joined(text: str | None) -> Iterator[Cluster | None]:
         yield None
         return
     place = Place.parse(text)
-    with _environment(_ENVIRONMENT if place.address == LOCAL else _ENVIRONMENT | _JOINING):
-        ray = _import()
+    with quietly({} if place.address == LOCAL else _JOINING) as ray:
         ours = not ray.is_initialized()
         if ours:
             _start(ray, place)
@@ -60,6 +59,22 @@ def joined(text: str | None) -> Iterator[Cluster | None]:
     finally:
         if ours:
             ray.shutdown()
+
+
+@contextmanager
+def quietly(more: dict[str, str] | None = None) -> Iterator[Any]:
+    """Give Ray, imported so that it keeps to itself, to a block that starts it.
+
+    Args:
+        more: further variables that Ray shall find while it starts.
+
+    Raises:
+        MissingExtra: without the extra `ray`.
+    """
+    with _environment(_ENVIRONMENT | (more or {})):
+        ray = _import()
+        with _without_stderr():
+            yield ray
 
 
 def _import() -> Any:
@@ -78,13 +93,13 @@ def _start(ray: Any, place: Place) -> None:
     if place.address == LOCAL:
         options["include_dashboard"] = False
     try:
-        with _without_stderr():
-            ray.init(**options)
+        ray.init(**options)
     except (ConnectionError, RuntimeError, ValueError, OSError, AssertionError, ray.exceptions.RayError) as bad:
         first = str(bad).strip().partition("\n")[0]
         raise ClusterError(
             f"ray '{place.text}': the cluster cannot be joined from this machine: {first}\n"
-            "It must be running (`ray start`), with this machine as one of its own."
+            "It must be running (`ray start`), with this machine as one of its own. If it asks for a token, Ray reads "
+            "it from RAY_AUTH_TOKEN, with RAY_AUTH_MODE=token."
         ) from None
 
 
