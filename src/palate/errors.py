@@ -39,6 +39,10 @@ class ModelError(PalateError):
     """A reward model that cannot be trusted to give one meaningful number for an answer."""
 
 
+class ClusterError(PalateError):
+    """A cluster that cannot be joined, or cannot do the work."""
+
+
 class ItemError(PalateError):
     """One item that cannot be put to a model; the run goes on and the item's status is `error`."""
 

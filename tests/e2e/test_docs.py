@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from palate.cli.app import app
+from palate.cluster import Place
 from palate.data.source import parse
 from palate.rewards import families
 from palate.spec import Spec
@@ -59,6 +60,7 @@ def test_what_cannot_run_here_is_at_least_a_command() -> None:
             parse(values["data"])
             assert all(Spec.parse(m).head.partition("/")[0] in families() for m in values["model"])
             assert all(View.parse(v) for v in values["view"])
+            assert not values["ray"] or Place.parse(values["ray"])
 
 
 def test_links_lead_somewhere() -> None:

@@ -33,6 +33,9 @@ def command(
         0.0, min=0.0, max=1.0, help="Leave with code 1 if a run scored a smaller share."
     ),
     base_url: str | None = typer.Option(None, help="The server of judge/ and rate/; else OPENAI_BASE_URL."),
+    ray: str | None = typer.Option(
+        None, help="Score on the workers of a Ray cluster: local, auto, <host:port>; ?workers=N&gpus=N&cpus=N."
+    ),
     max_calls: int | None = typer.Option(None, min=1, help="Stop cleanly after so many calls to a server."),
     max_tokens: int | None = typer.Option(None, min=1, help="Stop cleanly after so many tokens, in and out."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Tell calls and tokens that it would take; send nothing."),
@@ -60,6 +63,7 @@ def command(
             retry=retry,
             fresh=fresh,
             base_url=base_url,
+            ray=ray,
             spending=spending,
             seen=seen,
             told=lambda item, text: typer.echo(f"{item}: {text}", err=True),

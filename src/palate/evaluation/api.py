@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from palate.cluster import Cluster, joined, spread_model, spread_retriever
 from palate.contrasts import Contrast, contrasts_of
 from palate.data import Dataset, open_data
 from palate.errors import DataError, SpecError, did_you_mean
@@ -71,6 +72,7 @@ def evaluate(
     retry: Sequence[str] | str = (),
     fresh: bool = False,
     base_url: str | None = None,
+    ray: str | None = None,
     spending: Spending | None = None,
     seen: Seen | None = None,
     told: Told | None = None,
@@ -93,6 +95,8 @@ def evaluate(
         retry: statuses to try again besides `error`.
         fresh: start anew although there are rows; the old ones are kept aside.
         base_url: the server of `judge/…`, `rate/…` and `llm/…`.
+        ray: a cluster whose workers do what needs weights, scoring and dense retrieval: `local`, `auto` or
+            `host:port`, see `Place`.
         spending: limits of calls and tokens, and where both are counted.
         seen: told of progress.
         told: told of retries, as (item id, what happened).
@@ -101,10 +105,12 @@ def evaluate(
         PalateError: bad strings, data or models.
     """
     spent = spending or Spending()
-    todo = _prepare(data, models, views, Path(out), retriever, protocol, limit, by, retry, base_url, spent, told)
-    for view in _plan_views(todo):
-        todo.book.make(view, todo.ids, (lambda *now: seen(Progress(*now))) if seen else None)
-    runs = [_run(job, run_job(job, Path(out), todo.ids, todo.by, todo.retry, fresh, seen)) for job in todo.jobs]
+    with joined(ray) as cluster:
+        args = (Path(out), retriever, protocol, limit, by, retry, base_url, spent, told, cluster)
+        todo = _prepare(data, models, views, *args)
+        for view in _plan_views(todo):
+            todo.book.make(view, todo.ids, (lambda *now: seen(Progress(*now))) if seen else None)
+        runs = [_run(job, run_job(job, Path(out), todo.ids, todo.by, todo.retry, fresh, seen)) for job in todo.jobs]
     return Evaluation(todo.data, tuple(runs), tuple(contrasts_of(todo.data, runs, todo.ids)))
 
 
@@ -154,21 +160,25 @@ def _prepare(
     base_url: str | None,
     spending: Spending,
     told: Told | None,
+    cluster: Cluster | None = None,
 ) -> _Todo:
     rules = find_protocol(protocol)
     parsed = list(dict.fromkeys(View.parse(v) for v in _listed(views, "view")))
     opened = open_data(str(data))
     columns, again = _listed(by, None), _listed(retry, None)
     _check(opened, columns, again, limit)
-    ranker = _retriever(rules.retriever_for(retriever, parsed), parsed, opened)
+    ranking = rules.retriever_for(retriever, parsed)
+    ranker = _retriever(ranking, parsed, opened)
     rules.check(ranker)
+    ranker = spread_retriever(ranker, ranking, cluster)
     book = PlanBook(opened, ranker, out, base_url, spending, told)
     looker = Looker(opened, ranker, book)
     setting = Setting(opened, base_url, spending, told)
     parsed = [book.open(view) if view.name == "plan" else view for view in parsed]
     jobs = []
     for text in _listed(models, "model"):
-        model = open_model(rules.model_string(text), setting=setting)
+        named = rules.model_string(text)
+        model = spread_model(open_model(named, setting=setting), named, cluster)
         for view in parsed:
             _check_view(model, view)
             about = book.about(view) if view.name == "plan" else _ranking(view, ranker)

@@ -50,6 +50,7 @@ class AskedVerdicts:
 
     def rows(self, ids: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield one row an item, in the order in which they are settled."""
+        self.looker.ahead(self.view, ids)
         with self.log:
             for call in self.model.client.ask(_Stream(self, ids)):
                 self._take(call)

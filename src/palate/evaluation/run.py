@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from palate.data import Dataset
-from palate.errors import ModelError, RunError, Stopped
+from palate.errors import ClusterError, ModelError, RunError, Stopped
 from palate.evaluation.asked import FORGET, AskedVerdicts, count_asks
 from palate.evaluation.grading import settle_again
 from palate.evaluation.measure import SCORE_GRADE, grade_digest, measure
@@ -131,7 +131,7 @@ def run_job(
     folder = RunFolder(out / job.name)
     if fresh or not folder.rows.exists():
         job.prepare()
-    with folder, folder.gone_if(ModelError):
+    with folder, folder.gone_if(ModelError, ClusterError):
         if fresh:
             folder.set_aside()
         _same(folder, job)

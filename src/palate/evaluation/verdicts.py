@@ -37,6 +37,7 @@ class Verdicts:
 
     def rows(self, ids: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield one row an item, in the order in which the scorer finishes them."""
+        self.looker.ahead(self.view, ids)
         for score in map(_finite, self.scorer.score(self._groups(ids))):
             yield from self._drain()
             item_id, is_chosen = self._owner.pop(score.answer_id)

@@ -17,7 +17,7 @@ from palate.planning.base import Plan, Planner, Task
 from palate.retrieval import Retriever
 from palate.spec import slug
 from palate.store import RowLog, RunFolder, digest_of, drive, unfinished
-from palate.views import Looker
+from palate.views import Looker, View
 from palate.views.materials import no_posts_to_lend
 
 RECORD, PLANS, OTHER = "plan.json", "plans.jsonl", "other"
@@ -139,11 +139,19 @@ class _Work:
 
     def rows(self, todo: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield one row a plan, in any order."""
+        self._rank_ahead(todo)
         for plan in self._planning.planner.plan(self._tasks(todo), self._calls):
             yield from self._drain()
             task, donor = self._given.pop(plan.id)
             yield _row(plan, [p.id for p in task.posts], donor)
         yield from self._drain()
+
+    def _rank_ahead(self, todo: Sequence[str]) -> None:
+        planning, wanted = self._planning, [self._names[name] for name in todo]
+        if planning.planner.reads_posts:
+            draws = max(draw for _, draw in wanted) + 1
+            view = View("history", planning.user, planning.k, planning.seed, draws)
+            planning.looker.ahead(view, dict.fromkeys(item_id for item_id, _ in wanted))
 
     def _tasks(self, todo: Sequence[str]) -> Iterator[Task]:
         for name in todo:

@@ -1,5 +1,5 @@
 """Ranking a user's posts for a question."""
 
-from palate.retrieval.base import Ranked, Retriever, make_retriever, rank
+from palate.retrieval.base import Ask, ManyRetriever, Ranked, Retriever, in_order, make_retriever, rank
 
-__all__ = ["Ranked", "Retriever", "make_retriever", "rank"]
+__all__ = ["Ask", "ManyRetriever", "Ranked", "Retriever", "in_order", "make_retriever", "rank"]

@@ -4,9 +4,9 @@ A retriever gives each post a number; ranking is the same for all: higher first;
 order. Ids never decide. Posts whose number is not finite come last and are counted.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -33,6 +33,25 @@ class Retriever(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """One ranking to be made: `name` is the asker's own, the rest is what `Retriever.scores` takes."""
+
+    name: Any
+    item_id: str
+    question: str
+    posts: Sequence[Post]
+
+
+@runtime_checkable
+class ManyRetriever(Protocol):
+    """A retriever that works on many items at once, and faster so."""
+
+    def many(self, asks: Iterable[Ask]) -> Iterator[tuple[Any, Sequence[float]]]:
+        """Yield the name of each ask and its posts' numbers, in any order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Ranked:
     """A user's posts in order, best first, cut at k. `lost` posts had no finite number and were put last."""
 
@@ -53,7 +72,18 @@ def rank(question: str, posts: Sequence[Post], retriever: Retriever, k: int = K,
     """
     if not posts:
         return Ranked((), ())
-    values = np.asarray(retriever.scores(item_id, question, posts), dtype=float)
+    return in_order(posts, retriever.scores(item_id, question, posts), k)
+
+
+def in_order(posts: Sequence[Post], scores: Sequence[float], k: int) -> Ranked:
+    """Return the k posts with the highest numbers.
+
+    Args:
+        posts: in file order.
+        scores: a number for each.
+        k: how many to keep.
+    """
+    values = np.asarray(scores, dtype=float)
     finite = np.isfinite(values)
     values = np.where(finite, values, -np.inf)
     newest = sorted(range(len(posts)), key=lambda i: posts[i].date or "", reverse=True)

@@ -86,11 +86,11 @@ class RunFolder:
                 (self.path / name).rename(self.path / f"old-{number}-{name}")
 
     @contextmanager
-    def gone_if(self, kind: type[Exception]) -> Iterator[None]:
+    def gone_if(self, *kinds: type[Exception]) -> Iterator[None]:
         """Remove the folder if such an exception ends the block before anything is in it: a row, an exchange."""
         try:
             yield
-        except kind:
+        except kinds:
             if not any(p.exists() and p.stat().st_size for p in (self.rows, self.calls)):
                 for name in (ROWS, CALLS, RUN, LOCK):
                     (self.path / name).unlink(missing_ok=True)
