@@ -90,6 +90,11 @@ class SpreadScorer:
         return self._local.probe
 
     @property
+    def needs_context(self) -> bool:
+        """As the model itself."""
+        return self._local.needs_context
+
+    @property
     def identity(self) -> Mapping[str, Any]:
         """The model's own: where it runs is no part of it."""
         return self._local.identity
@@ -106,6 +111,10 @@ class SpreadScorer:
         told = merged(self._seen) if self._seen else dict(self._local.environment)
         about = {"version": self._cluster.version, "workers": crew.workers, "cpus": crew.cpus, "gpus": crew.gpus}
         return told | {"ray": about}
+
+    def prepare(self) -> None:
+        """Load what counts tokens; the workers load the weights."""
+        _ = self._local.budget
 
     def score(self, groups: Iterable[Group]) -> Iterator[Score]:
         """Yield scores as workers send them; a batch that cannot be done gives its answers the status `error`."""
