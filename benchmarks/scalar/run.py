@@ -101,7 +101,10 @@ def main() -> None:
 
     machine = f"{platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}"
     result: dict[str, Any] = {"machine": machine, "device": args.device or "cpu", "rows": []}
-    say = (lambda *_: None) if args.json else print
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr if args.json else sys.stdout, flush=True)
+
     say(machine)
     say("   N      P    ours s    loop s   ratio   limit  of it      diff     MB")
     for r in rows(args.quick, args.device):
