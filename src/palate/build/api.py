@@ -263,19 +263,29 @@ def _finish(folder: Path, run: RunFolder, making: Making, record: dict[str, Any]
         "counts": counts,
         "gates": _gate_counts(making.pairs.rows[n] for n in making.names),
         "statistics": tally.as_dict(),
-        "files": [c.path for c in configs],
+        "configs": [{"name": c.name, "domain": c.domain} for c in configs],
     }
-    _write_card(folder, record, configs)
     run.write(RECORD, record)
+    write_card(folder)
     return Built(folder, record, tally.items.total())
 
 
-def _write_card(folder: Path, record: Mapping[str, Any], configs: list[Config]) -> None:
-    """Write the card; without any item there is no data set, and none is described."""
+def write_card(folder: Path, verdict: str | None = None) -> None:
+    """Write the card of a finished build, with what an audit found if it is given (Markdown).
+
+    Without any item there is no data set, and none is described.
+
+    Raises:
+        RunError: no finished build is there.
+    """
+    record = RunFolder(folder / WORK).read(RECORD)
+    if record is None or record["status"] != "complete":
+        raise RunError(f"{folder}: no finished build. Finish it: palate build --out {folder}")
+    configs = [Config(**c) for c in record["configs"]]
     if not configs:
         (folder / CARD).unlink(missing_ok=True)
         return
-    (folder / CARD).write_text(make_card(record, configs), encoding="utf-8")
+    (folder / CARD).write_text(make_card(record, configs, verdict), encoding="utf-8")
 
 
 def _dropped(making: Making) -> Iterable[dict[str, Any]]:

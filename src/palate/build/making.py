@@ -72,7 +72,6 @@ class Making:
             names = self.wanted.to_derive(setup.ids)
             todo = unfinished(self.keys, names)
             self._stage("keys", self.keys, names, todo, self._derived, seen)
-            self.__dict__.pop("usable", None)
             if setup.twins:
                 names = [c.name for c in self.couples]
                 self._stage("matching", self.matches, names, unfinished(self.matches, names), self._compared, seen)

@@ -100,12 +100,14 @@ def configs_of(domains: Iterable[str]) -> list[Config]:
     return list(found.values())
 
 
-def rows_of(making: Making) -> Iterator[dict[str, Any]]:
-    """Yield the rows of all pairs that passed; twins stand next to each other."""
+def rows_of(making: Making, domain: str | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the rows of all pairs that passed (of one domain); twins, who are of one, stand next to each other."""
     couples = {c.name: c for c in making.matched} if making.setup.twins else {}
     for name in making.names:
         made = making.pairs.rows.get(name)
-        if made is None or made["status"] != "ok":
+        first = couples[name].first if name in couples else name
+        elsewhere = domain is not None and making.setup.data.entries[first].domain != domain
+        if elsewhere or made is None or made["status"] != "ok":
             continue
         if name in couples:
             yield from _twins(making, couples[name], made["answers"])
@@ -120,8 +122,7 @@ def write_data(folder: Path, making: Making) -> tuple[Tally, list[Config]]:
     kept = []
     columns = _columns(making)
     for config in configs:
-        rows = (r for r in rows_of(making) if r["domain"] == config.domain)
-        if _write(folder / config.path, rows, columns, tally.add):
+        if _write(folder / config.path, rows_of(making, config.domain), columns, tally.add):
             kept.append(config)
     return tally, kept
 

@@ -98,6 +98,8 @@ def _print(built: "Built", address: str | None) -> None:
         typer.echo(f"  warning: {warning}")
     if record["licence"] is None:
         typer.echo("  licence: unknown; state it with --licence")
+    if record["counts"]["pairs with an error"]:
+        typer.echo("  where the server failed: the same command makes those pairs again")
     typer.echo(f"  what is missing, and why: {built.dropped}")
     if built.items:
         typer.echo(f"{built.items} items. Look at them: palate data check {built.folder}")
