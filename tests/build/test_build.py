@@ -451,6 +451,15 @@ def test_names_from_elsewhere_cannot_break_the_card(write: Any, tmp_path: Path) 
     assert open_data(str(out)).get("q1").domain == evil
 
 
+def test_pairs_that_length_solves_are_warned_of(write: Any, tmp_path: Path) -> None:
+    lengths = {"keep": 95, "break": 75}
+    with Stub(Author(lambda p: prose(p, lengths[kind(p)]))) as server:
+        built = build(write(*rows(*range(1, 13))), tmp_path / "out", "writer", base_url=server.url)
+    assert built.items == 12
+    assert built.record["statistics"]["longer_is_chosen"]["food"] >= 0.9
+    assert any("taking the longer answer solves" in w for w in built.record["warnings"])
+
+
 def test_the_card_has_a_place_for_the_audits_verdict(write: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with Stub(Author()) as server:

@@ -13,7 +13,7 @@ from palate.build.card import make_card
 from palate.build.estimate import count_calls
 from palate.build.making import WORK, Making, Seen, Setup
 from palate.build.models import JUDGE, WRITER, check_judge, open_served
-from palate.build.output import Config, require, write_data
+from palate.build.output import Config, Tally, require, write_data
 from palate.build.units import prompt_digests
 from palate.data import open_data
 from palate.errors import DataError, RunError, SpecError, Stopped
@@ -27,6 +27,7 @@ from palate.views import Looker
 
 RECORD, DROPPED, CARD = "build.json", "dropped.jsonl", "README.md"
 FORMAT = 1
+FEW, SOLVED = 10, 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +193,16 @@ def _job(
         ranker.check(opened.digest, k)
     ids = tuple(opened.ids[:limit])
     setup = Setup(opened, Looker(opened, ranker), ids, writer, judging, k, tries, twins, derive)
-    held = Making(setup, Path("-"), mend=False)
-    if not held.wanted.to_derive(ids) and all(w.key is None for w in held.usable.values()):
-        reasons = Counter(w.reason for w in held.usable.values())
-        raise DataError(f"{opened.name}: nothing to build from: {reasons.most_common(1)[0][0]}.")
+    _check_keys(setup)
     return _Job(setup, ranker, licence, (warning,) if warning else ())
+
+
+def _check_keys(setup: Setup) -> None:
+    """Make sure that some item has a rubric, or a narrative that one may be derived from."""
+    held = keys.Keys(setup.data, {}, setup.derive)
+    reasons = Counter(held.of(item_id).reason for item_id in setup.ids)
+    if None not in reasons and not held.to_derive(setup.ids):
+        raise DataError(f"{setup.data.name}: nothing to build from: {reasons.most_common(1)[0][0]}.")
 
 
 def _check_folder(folder: Path) -> None:
@@ -263,11 +269,20 @@ def _finish(folder: Path, run: RunFolder, making: Making, record: dict[str, Any]
         "counts": counts,
         "gates": _gate_counts(making.pairs.rows[n] for n in making.names),
         "statistics": tally.as_dict(),
+        "warnings": [*record["warnings"], *_unequal(tally)],
         "configs": [{"name": c.name, "domain": c.domain} for c in configs],
     }
     run.write(RECORD, record)
     write_card(folder)
     return Built(folder, record, tally.items.total())
+
+
+def _unequal(tally: Tally) -> Iterable[str]:
+    """Yield a warning for each domain that the length of the answers nearly solves."""
+    for domain, share in tally.as_dict()["longer_is_chosen"].items():
+        if tally.items[domain] >= FEW and not 1 - SOLVED < share < SOLVED:
+            side = "longer" if share > 0.5 else "shorter"
+            yield f"domain '{domain}': taking the {side} answer solves {max(share, 1 - share):.0%} of the pairs"
 
 
 def write_card(folder: Path, verdict: str | None = None) -> None:
