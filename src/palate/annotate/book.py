@@ -18,6 +18,7 @@ from palate.annotate.sheets import Sheet
 from palate.errors import PalateError
 
 BUSY_SECONDS = 10.0
+NOT_YET = "Step two opens when step one is finished."
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS sheet(item TEXT PRIMARY KEY, attention INTEGER NOT NULL, expected TEXT, steps INTEGER NOT NULL, body TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS annotator(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, added TEXT NOT NULL);
@@ -216,11 +217,13 @@ class Book:
         """Note when the annotator first saw a step.
 
         Raises:
-            Locked: step two before step one is finished.
+            Locked: step two while step one is not finished, or open for correction.
         """
-        if self.state(task)[step].started is None:
+        state = self.state(task)
+        if step == 2 and state[1].open:
+            raise Locked(NOT_YET)
+        if state[step].started is None:
             with self._writing() as db:
-                _unlocked(_state(db, task), step)
                 _begin(db, task, step)
 
     def save(self, task: Task, step: int, values: Mapping[str, str | None]) -> None:
@@ -264,7 +267,7 @@ class Book:
         with self._writing() as db:
             state = _state(db, task)
             if step == 2 and state[1].open:
-                raise Locked("Step one comes first.")
+                raise Locked(NOT_YET)
             if state[step].open:
                 return
             seen = step == 1 and task.steps == 2 and state[2].started is not None
@@ -288,7 +291,7 @@ def _state(db: sqlite3.Connection, task: Task) -> dict[int, StepState]:
 
 def _unlocked(state: Mapping[int, StepState], step: int) -> None:
     if step == 2 and state[1].open:
-        raise Locked("Step two opens when step one is finished.")
+        raise Locked(NOT_YET)
     if not state[step].open:
         raise Locked("This step is finished. To change it, choose “Correct these answers” first.")
 

@@ -20,7 +20,7 @@ ROWS = "annotations.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """How many rows were written, and how many steps were left out because they were begun only, or not at all."""
+    """How many rows were written, and how many steps were left out because they have some answers only, or none."""
 
     rows: int
     unfinished: int
@@ -120,6 +120,8 @@ def _rows(db: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     passed: bool | None = None
     for name, who, number, item, first, step, started, finished, answers, attention, expected in db.execute(query):
         values = json.loads(answers) if answers else dict(db.execute(given, (who, number, step)))
+        if not values:
+            continue  # the page was opened, no more
         seats = _seats(first)
         row = {"item_id": item, "annotator": name, "step": step, "seats": list(seats.values())}
         row |= _answers(step, values, seats)
