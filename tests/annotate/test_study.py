@@ -132,9 +132,10 @@ def test_attention_items_of_ones_own(tmp_path: Path, write: Any) -> None:
         assert study.book.sheet("check-1").expected == "rejected"
         assert {i for i, _ in tasks(study, "ben")} == {*open_data("sample").ids[:3], "check-1", "check-2"}
     bad = write(make_row(1, id="check-1", expected="Chosen"), name="bad.jsonl")
-    with pytest.raises(DataError, match="'check-1': 'expected' must be one of chosen, rejected, none, found 'Chosen'"):
-        with open_study(tmp_path / "t", Wanted("sample", attention=str(bad)), ["ana"]):
-            pass
+    told = "'check-1': 'expected' must be one of chosen, rejected, none, found 'Chosen'"
+    wanted = Wanted("sample", attention=str(bad))
+    with pytest.raises(DataError, match=told), open_study(tmp_path / "t", wanted, ["ana"]):
+        pass
     assert not (tmp_path / "t").exists()
 
 

@@ -1,4 +1,4 @@
-"""A study in a real browser: three annotators, keyboard only, a server killed in the middle; then every answer counted."""
+"""A study in a real browser: three annotators by keyboard, a server killed in the middle, and every answer counted."""
 
 import json
 import os
@@ -249,7 +249,7 @@ def test_it_works_without_javascript(opened: Any, links: dict[str, str]) -> None
 def test_texts_of_others_stay_text(opened: Any, tmp_path: Path, write: Any) -> None:
     nasty = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
     row = make_row(
-        1, question=nasty + " \u05d0", chosen=nasty + "n" * 3000, rejected="word " * 4000, profile=[{"text": nasty}] * 12,
+        question=nasty + " \u05d0", chosen=nasty + "n" * 3000, rejected="word " * 4000, profile=[{"text": nasty}] * 12,
         rubric_aspects=[{"aspect": nasty, "evidence": nasty, "reason": "x" * 5000}],
     )  # fmt: skip
     data = write(row)

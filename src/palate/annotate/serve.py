@@ -1,6 +1,7 @@
 """Puts a study's pages on a socket and keeps serving until stopped."""
 
 import ipaddress
+import os
 import socket
 from collections.abc import Callable
 
@@ -50,8 +51,8 @@ def serve(study: Study, host: str, port: int, ready: Callable[[dict[str, str]], 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         opened = socket.create_server((host, port), family=family)
-    except (OSError, OverflowError) as bad:
-        why = getattr(bad, "strerror", None) or bad
+    except OSError as bad:
+        why = os.strerror(bad.errno) if (bad.errno or 0) > 0 else bad.strerror or bad
         raise PalateError(f"{host}:{port}: cannot be served on ({why}). Choose another --host or --port.") from None
     with opened:
         ready(links_of(study, host, opened.getsockname()[1]))

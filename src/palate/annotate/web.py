@@ -100,7 +100,8 @@ def _add_pages(app: FastAPI, study: Study) -> None:
 
     @app.get("/a/{token}")
     def instructions(who: Annotated[Visitor, Depends(visitor)]) -> Response:
-        return _page("instructions.html", study, who, {"k": study.config["k"]})
+        about = {"k": study.config["k"], "checks": study.config["attention"] is not None}
+        return _page("instructions.html", study, who, about)
 
     @app.get("/a/{token}/next")
     def following(who: Annotated[Visitor, Depends(visitor)]) -> Response:
