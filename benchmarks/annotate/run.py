@@ -30,26 +30,29 @@ TOKEN = re.compile(r'name="form_token" value="([^"]+)"')
 FIELDS = {f"{name}_{seat}": "4" for seat in "ab" for name in ("factuality", "relevance", "helpfulness")}
 
 
-def make(people: int, items: int) -> tuple[Path, float]:
+def make(people: int, items: int) -> tuple[Path, float | None]:
     """Return a study in which everybody has every item and a third of the answers are in."""
     from palate.annotate import Wanted, open_study
 
     folder = WORK / f"study-{people}-{items}"
-    start = time.perf_counter()
+    start, fresh = time.perf_counter(), not folder.exists()
     names = [f"w{k}" for k in range(people)]
     with open_study(folder, Wanted(str(generated(items)), overlap=people), names) as study:
-        made = time.perf_counter() - start
+        made = time.perf_counter() - start if fresh else None
         db = study.book._writer
         db.execute("BEGIN")
+        for table in ("step", "value", "log"):
+            db.execute(f"DELETE FROM {table}")
+        db.execute("UPDATE task SET done = 0")
         db.execute("UPDATE task SET done = 1 WHERE number <= ?", (items // 3,))
         db.execute(
-            "INSERT OR IGNORE INTO step SELECT annotator, number, 1, '2026-01-01', '2026-01-01', 0, '{}' FROM task "
+            "INSERT INTO step SELECT annotator, number, 1, '2026-01-01', '2026-01-01', 0, '{}' FROM task "
             "WHERE number <= ?",
             (items // 3,),
         )
         for field, value in {**FIELDS, "preference": "a"}.items():
             db.execute(
-                "INSERT OR IGNORE INTO value SELECT annotator, number, 1, ?, ? FROM task WHERE number <= ?",
+                "INSERT INTO value SELECT annotator, number, 1, ?, ? FROM task WHERE number <= ?",
                 (field, value, items // 3),
             )
         db.execute("COMMIT")
@@ -124,7 +127,7 @@ def main() -> None:
         assert server.stdout
         links = [server.stdout.readline().rstrip("\n").split("\t")[1] for _ in range(people)]
         alone = Person(links[0], items // 3 + 1)
-        for _ in range(5 if args.quick else 40):
+        for _ in range(5 if args.quick else 200):
             alone.item()
         crowd = [Person(link, items // 2) for link in links]
         together(crowd, seconds)
@@ -143,7 +146,7 @@ def main() -> None:
         "machine": platform.platform(),
         "people": people,
         "items": items,
-        "made_seconds": round(made, 1),
+        "made_seconds": made and round(made, 1),
         "alone": {"open": told(alone.opened), "save": told(alone.saved)},
         "together": {
             "open": told([t for p in crowd for t in p.opened]),

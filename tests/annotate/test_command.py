@@ -12,6 +12,8 @@ import httpx2 as httpx
 import pytest
 
 from annotators import Person, served
+from palate.annotate.serve import listen
+from palate.errors import PalateError
 from rows import make_row
 
 MAKE = ("--data", "sample", "--annotators", "ana,ben", "--limit", "4", "--out", "study")
@@ -119,3 +121,14 @@ def test_without_the_extra_the_install_line_is_told(tmp_path: Path) -> None:
     assert found.returncode == 2
     assert "pip install 'palate[web]'" in found.stderr
     assert not (tmp_path / "study").exists()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_replies_do_not_wait_for_an_acknowledgement(host: str) -> None:
+    with listen(host, 0) as opened, socket.create_connection(opened.getsockname()), opened.accept()[0] as accepted:
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_a_host_that_is_none() -> None:
+    with pytest.raises(PalateError, match=r"no\.such\.host\.invalid:0: cannot be served on"):
+        listen("no.such.host.invalid", 0)
