@@ -20,7 +20,8 @@ from palate.errors import PalateError
 BUSY_SECONDS = 10.0
 NOT_YET = "Step two opens when step one is finished."
 SCHEMA = """
-CREATE TABLE IF NOT EXISTS sheet(item TEXT PRIMARY KEY, attention INTEGER NOT NULL, expected TEXT, steps INTEGER NOT NULL, body TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS sheet(
+  item TEXT PRIMARY KEY, attention INTEGER NOT NULL, expected TEXT, steps INTEGER NOT NULL, body TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS annotator(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, added TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS task(
   annotator INTEGER NOT NULL, number INTEGER NOT NULL, item TEXT NOT NULL, first TEXT NOT NULL, steps INTEGER NOT NULL,
@@ -35,7 +36,7 @@ CREATE TABLE IF NOT EXISTS value(
 CREATE TABLE IF NOT EXISTS log(
   id INTEGER PRIMARY KEY, at TEXT NOT NULL, annotator INTEGER NOT NULL, number INTEGER NOT NULL, step INTEGER NOT NULL,
   event TEXT NOT NULL, field TEXT, text TEXT);
-"""  # noqa: E501
+"""
 
 
 class Locked(PalateError):
