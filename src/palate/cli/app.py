@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from palate.cli import build, data, evaluate, plan, regrade, report, retrieve
+from palate.cli import annotate, build, data, evaluate, plan, regrade, report, retrieve
 from palate.errors import PalateError, Stopped
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command("regrade")(regrade.command)
 app.command("retrieve")(retrieve.command)
 app.command("plan")(plan.command)
 app.command("build")(build.command)
+app.add_typer(annotate.app, name="annotate")
 app.add_typer(data.app, name="data")
 
 # typer carries its own copy of click; this is the base of the usage errors of whichever it is.
