@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +53,7 @@ class Ratings:
 def tabulate(
     rows: Iterable[tuple[Hashable, str, Label]],
     scale: Sequence[Label] | None = None,
-    items: Mapping[Hashable, Hashable] | None = None,
+    items: Mapping[Any, Hashable] | None = None,
 ) -> Ratings:
     """Return the table of (unit, annotator, label) rows.
 
