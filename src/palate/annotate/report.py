@@ -107,7 +107,7 @@ def _means(found: Results) -> Any:
     kept = [(name, sides) for name, sides in groups if any(s.mean is not None for s in sides)]
     if not kept:
         return None
-    with figure(6.2, 0.7 + 0.5 * len(kept)) as (made, axes):
+    with figure(4.6, 0.7 + 0.5 * len(kept)) as (made, axes):
         for row, (_, sides) in enumerate(kept):
             for shift, side in zip((-0.13, 0.13), sides, strict=True):
                 _dot(axes, side, row + shift)
@@ -118,7 +118,7 @@ def _means(found: Results) -> Any:
         axes.set_xlabel("mean rating, 1 to 5")
         axes.axvline(FLOOR, color="#888888", linewidth=0.8, linestyle="--")
         axes.grid(axis="x")
-        axes.legend(*_legend(axes), loc="lower left", frameon=False, fontsize=8)
+        axes.legend(*_legend(axes), loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize=8)
         return inline(to_svg(made, "means"), "Mean ratings of both answers by criterion", "m-")
 
 
@@ -141,7 +141,7 @@ def _gaps(found: Results) -> Any:
     kept = [c for c in found.criteria if c.equivalence.mean is not None]
     if not kept:
         return None
-    with figure(6.2, 0.7 + 0.38 * len(kept)) as (made, axes):
+    with figure(4.6, 0.7 + 0.38 * len(kept)) as (made, axes):
         axes.axvspan(-MARGIN, MARGIN, color="#56b4e9", alpha=0.25, linewidth=0)
         axes.axvline(0, color="#888888", linewidth=0.8)
         for row, one in enumerate(kept):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import typer
@@ -18,7 +19,7 @@ FILES = typer.Argument(None, help="Files of annotation rows.", show_default=Fals
 RUNS = typer.Option([], help="Run folders, or folders that hold some: which judge agrees with people? Repeatable.")
 LEVELS = ("nominal", "ordinal", "interval")
 SHOWN = 10
-NAME = 22
+NAME, WIDTH = 22, 80
 
 
 def mount(app: typer.Typer) -> None:
@@ -159,7 +160,8 @@ def _print_reasons(figures: Iterable[tuple[str, float | None, str | None]]) -> N
         if reason:
             told.setdefault(f"undefined: {reason}" if value is None else reason, []).append(name)
     for reason, names in told.items():
-        typer.echo(f"{'; '.join(names)}: {reason}")
+        for line in wrap(f"{'; '.join(names)}: {reason}", WIDTH, break_on_hyphens=False):
+            typer.echo(line)
     if told:
         typer.echo()
 
