@@ -82,7 +82,8 @@ def report(
         return
     typer.echo(f"{made.results.items} items, {made.results.annotators} annotators")
     for line in words.summary(made.results):
-        typer.echo(line)
+        for part in wrap(line, WIDTH, subsequent_indent="    ", break_on_hyphens=False):
+            typer.echo(part)
     _print_judges(made.judges)
     typer.echo(f"Page: {made.page}\nNumbers: {made.numbers}")
 
