@@ -48,7 +48,7 @@ def test_agreement_as_strict_json(rows: Path, capsys: pytest.CaptureFixture[str]
 
 def test_report_writes_a_page_and_its_numbers(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["annotate", "report", str(rows), "--out", str(tmp_path / "out")]) == 0
-    text = capsys.readouterr().out
+    text = " ".join(capsys.readouterr().out.split())
     assert "attention items failed: ben 1 of 1" in text
     assert "people pick the chosen answer: 95.8 %" in text
     numbers = strict((tmp_path / "out/people.json").read_text())
@@ -70,7 +70,7 @@ def test_report_with_runs_and_users(tmp_path: Path, capsys: pytest.CaptureFixtur
     args = ["annotate", "report", str(path), "--runs", str(runs), "--data", "sample", "--out", str(tmp_path / "out")]
     capsys.readouterr()
     assert run(args) == 0
-    text = capsys.readouterr().out
+    text = " ".join(capsys.readouterr().out.split())
     assert "71.7 %" in text
     assert "60/60" in text
     assert "over users" in text

@@ -54,6 +54,8 @@ def test_an_order_makes_words_ordinal(tmp_path: Path) -> None:
         read_table(path, COLUMNS, "ordinal")
     with pytest.raises(SpecError, match="--order lacks the labels fair"):
         read_table(path, COLUMNS, "ordinal", ["bad", "good"])
+    with pytest.raises(SpecError, match="--order names a label twice"):
+        read_table(path, COLUMNS, "ordinal", ["bad", "fair", "good", "bad"])
 
 
 def test_numbers_in_text_are_numbers(tmp_path: Path) -> None:

@@ -70,17 +70,20 @@ def _ratings(path: Path, labels: Sequence[tuple[Any, str, Cell]], level: Level, 
     if not labels:
         raise DataError(f"{path}: no labels in it. {ADVICE}")
     numbers = {label: _number(label) for _, _, label in labels}
-    values: Mapping[Cell, Label] = numbers if None not in numbers.values() else {c: str(c) for c in numbers}  # type: ignore[assignment]
+    texts = None in numbers.values()
+    values: dict[Cell, Label] = {c: str(c) if texts or number is None else number for c, number in numbers.items()}
     scale: list[Label] | None = None
+    if len(set(order)) < len(order):
+        raise SpecError("--order names a label twice.")
     if order:
         known = {str(cell): value for cell, value in values.items()}
         scale = [known.get(name, name) for name in order]
         if missing := [str(cell) for cell, value in values.items() if value not in scale]:
             raise SpecError(f"--order lacks the labels {', '.join(sorted(missing))}.")
-    if level != "nominal" and None in numbers.values() and (not order or level == "interval"):
-        texts = sorted(str(cell) for cell, number in numbers.items() if number is None)[:5]
+    if level != "nominal" and texts and (not order or level == "interval"):
+        unordered = sorted(str(cell) for cell, number in numbers.items() if number is None)[:5]
         raise SpecError(
-            f"--level {level} needs numbers or, for ordinal, --order; these are neither: {', '.join(texts)}."
+            f"--level {level} needs numbers or, for ordinal, --order; these are neither: {', '.join(unordered)}."
         )
     if len(set(values.values())) > MOST_LABELS:
         raise DataError(f"{path}: {len(set(values.values()))} different labels; at most {MOST_LABELS} can be compared.")
