@@ -1,16 +1,18 @@
-"""`palate annotate serve | status | export`."""
+"""`palate annotate serve | status | export`; what is made of the rows is in `annotated`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from palate.cli import annotated
 from palate.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
     from palate.annotate import Study
 
 app = typer.Typer(help="Ask people which answer a user would prefer.", no_args_is_help=True, rich_markup_mode=None)
+annotated.mount(app)
 STUDY = typer.Argument(..., help="The study's folder.")
 
 
