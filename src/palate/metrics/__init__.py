@@ -11,6 +11,7 @@ from palate.metrics.accuracy import (
     spread,
     tally,
 )
+from palate.metrics.fdr import benjamini_hochberg
 from palate.metrics.intervals import Interval, bootstrap_mean, wilson
 from palate.metrics.paired import Difference, difference, sign_flip
 
@@ -20,6 +21,7 @@ __all__ = [
     "Interval",
     "Result",
     "Tally",
+    "benjamini_hochberg",
     "bootstrap_mean",
     "both_right",
     "by_group",
