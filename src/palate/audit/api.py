@@ -1,7 +1,7 @@
 """`audit`: is a benchmark strictly personal, and is it sound?"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,8 @@ def audit(
     for other in against:
         elsewhere.add(open_data(str(other)))
     facts = gather(opened, {n: _scorer(f"builtin/{n}") for n in ("length", "lexical")}, elsewhere, seed, seen)
-    checks = settle(_checks(opened, problems, facts, elsewhere, read, seed))
+    drafts = _checks(opened, problems, facts, elsewhere, read, seed)
+    checks = tuple(_with_questions(c, facts) for c in settle(drafts))
     return Audit(
         name=opened.name,
         digest=opened.digest,
@@ -139,6 +140,14 @@ def _checks(
         inferability(support, units, runs, seed),
         twins(entries, repeated.strangers, said),
     )
+
+
+def _with_questions(check: Check, facts: Mapping[str, Facts]) -> Check:
+    """Return a check whose worst items tell their question, where nothing else shows what they are about."""
+    if check.kind not in ("surface", "solved", "duplicates", "twins") and check.id != "cold_start":
+        return check
+    told = [replace(w, text=f"{w.text} · {facts[w.item_id].question}") for w in check.worst if w.item_id in facts]
+    return replace(check, worst=tuple(told) or check.worst)
 
 
 def _scorer(name: str) -> Scorer:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from palate.audit.base import excerpt
 from palate.audit.duplicates import nearness
 from palate.audit.inferability import Member, Support, blocks, supports
 from palate.audit.leakage import Leak, find_leaks
@@ -16,6 +17,7 @@ from palate.records import Answer
 from palate.rewards import Scorer
 from palate.views.look import post_text
 
+ASKED = 80
 Seen = Callable[[int, int], None]
 
 
@@ -23,6 +25,7 @@ Seen = Callable[[int, int], None]
 class Facts:
     """What the checks need of one item; None where it has no pair, no key, or nothing to compare with."""
 
+    question: str
     surface: Surface | None
     nearness: float | None
     leaks: tuple[Leak, ...] | None
@@ -63,6 +66,7 @@ def _look_at(name: str, data: Dataset, scorers: Mapping[str, Scorer], elsewhere:
     history = Words.of([post_text(p) for p in item.posts])
     pair = in_pair(answers)
     facts = Facts(
+        excerpt(item.question, ASKED),
         probe(item, pair, scorers) if pair else None,
         nearness(pair[0].text, pair[1].text) if pair else None,
         find_leaks(item, answers, key, history) if key else None,

@@ -28,7 +28,7 @@ WHY = (
     "Half is chance; within 5 points of it the surface decides too little to order reward models, beyond it a model "
     "can score without reading the user."
 )
-WHY_RATIO = "A tenth more words on one side is what readers and reward models start to notice."
+WHY_RATIO = "A tenth more text on one side is what readers and reward models start to notice."
 NO_PAIRS = "no pairs of chosen and rejected answers"
 
 
@@ -103,14 +103,16 @@ def _probe_check(name: str, title: str, pairs: Pairs, gaps: Sequence[float], see
         places = [k for k, d in enumerate(pairs.domains) if d == domain]
         if len(places) >= FEW:
             parts.append(accuracy(domain, [said[k] for k in places], [pairs.units[k] for k in places], seed))
-    worst = _clearest(pairs.ids, gaps, -1.0 if (whole.value or 0.5) < 0.5 else 1.0)
+    side = -1.0 if (whole.value or 0.5) < 0.5 else 1.0
+    worst = _clearest(pairs.ids, gaps, side, "{:+,.0f} characters" if name == "length" else "{:+.2f} by this probe")
     return Check(name, "surface", title, "share", whole, WHY, 0.5 - MARGIN, 0.5 + MARGIN, tuple(parts), worst)
 
 
-def _clearest(ids: Sequence[str], gaps: Sequence[float], side: float) -> tuple[Worst, ...]:
+def _clearest(ids: Sequence[str], gaps: Sequence[float], side: float, form: str) -> tuple[Worst, ...]:
     """Return the pairs that a probe tells most clearly, in the direction in which it tells most."""
     order = sorted((k for k in range(len(gaps)) if side * gaps[k] > 0), key=lambda k: -side * gaps[k])[:WORST]
-    return tuple(Worst(ids[k], f"chosen minus rejected: {gaps[k]:+.3g}".replace("-", "\u2212")) for k in order)
+    texts = {k: form.format(gaps[k]).replace("-", "\u2212") for k in order}
+    return tuple(Worst(ids[k], f"chosen over rejected {text}") for k, text in texts.items())
 
 
 def _ratio(pairs: Pairs, seed: int) -> Check:
