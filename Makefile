@@ -41,6 +41,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/core/run.py
 	$(BIN)/python benchmarks/judge/run.py
 	$(BIN)/python benchmarks/report/run.py
+	$(BIN)/python benchmarks/audit/run.py
 
 full: lint test bench
 

@@ -197,9 +197,10 @@ def _beaten(own: float, others: NDArray[np.float64]) -> float:
 
 
 def _place(scores: NDArray[np.float64]) -> float | None:
+    """Return where the best post stands, the mean place of equal ones; None if no post has a word."""
     if len(scores) < 2 or scores.max() <= 0:
         return None
-    return float(np.argmax(scores)) / (len(scores) - 1)
+    return float(np.mean(np.flatnonzero(scores == scores.max()))) / (len(scores) - 1)
 
 
 def _hash(seed: int, name: str) -> bytes:
