@@ -52,7 +52,10 @@ def test_the_worst_items_are_those_that_were_changed(audited: Audited) -> None:
     rows = clean_rows(1)
     row = single(rows)[4]
     row["profile"][3]["text"] += " " + row["rubric_aspects"][1]["reason"]
-    worst = check(audited(rows), "leak_history").worst
+    found = audited(rows)
+    assert len(found.support) == found.as_dict()["data"]["items"] == 300
+    assert sum(found.support.values()) / 300 == pytest.approx(check(found, "inferability").whole.value, abs=0.01)
+    worst = check(found, "leak_history").worst
     assert [w.item_id for w in worst] == [row["id"]]
     words = row["rubric_aspects"][1]["reason"].lower().replace(".", "")
     assert worst[0].text == f"reason in history: {words}"

@@ -1,7 +1,7 @@
 """`audit`: is a benchmark strictly personal, and is it sound?"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,10 @@ from palate.rewards.style import components
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What was audited, and every check with its verdict."""
+    """What was audited, and every check with its verdict.
+
+    `support` has for each item with a rubric and a history how well the own history supports the rubric, 0 to 1.
+    """
 
     name: str
     digest: str
@@ -37,6 +40,7 @@ class Audit:
     against: tuple[str, ...]
     notes: tuple[str, ...]
     checks: tuple[Check, ...]
+    support: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     @property
     def flagged(self) -> tuple[Check, ...]:
@@ -62,6 +66,7 @@ class Audit:
             "against": list(self.against),
             "notes": list(self.notes),
             "checks": [c.as_dict() for c in self.checks],
+            "support": dict(self.support),
         }
 
 
@@ -104,6 +109,7 @@ def audit(
         against=tuple(elsewhere.names),
         notes=(*opened.notes, *notes),
         checks=checks,
+        support={i: f.support.mean for i, f in facts.items() if f.support is not None},
     )
 
 

@@ -48,6 +48,8 @@ def gather(
         seen: told how many items of how many are done.
     """
     found: dict[str, Facts] = {}
+    if seen:
+        seen(0, len(data))
     for block in blocks(data.entries, seed):
         members = []
         for name in block:

@@ -14,6 +14,7 @@ SHINGLE = 8
 SHORTEST = 6
 CONTAINED = 0.5
 ALIKE = 0.8
+LONGEST = 3
 WHY = {
     "question": (
         "A post that repeats the question was written about this very question; a model that reads it need not infer."
@@ -121,7 +122,9 @@ def _sharing(words: Sequence[str], text: Words, history: Words) -> list[int]:
     counts = np.bincount(history.owner[hits], minlength=len(history.texts)) if len(hits) else np.zeros(0)
     own = set(words)
     close = [int(p) for p in np.flatnonzero(counts >= ALIKE * len(wanted))]
-    return [p for p in close if _alike(own, set(history.texts[p])) >= ALIKE]
+    # A far longer post has other words, or repeats the text, which its runs show.
+    posts = {p: history.texts[p] for p in close if len(history.texts[p]) <= LONGEST * len(words)}
+    return [p for p, post in posts.items() if _alike(own, set(post)) >= ALIKE]
 
 
 def _alike(one: set[str], other: set[str]) -> float:

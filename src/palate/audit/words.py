@@ -6,6 +6,7 @@ compares the words themselves, so two words that share a number cannot raise an 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from palate.retrieval.bm25 import tokenize
 Numbers = NDArray[np.uint64]
 Places = NDArray[np.intp]
 _ODD = 0x9E3779B97F4A7C15
+_BITS = 16
+_LAST = np.uint64((1 << _BITS) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Words:
         split = tuple(tuple(tokenize(t)) for t in texts)
         lengths = np.array([len(t) for t in split], dtype=np.intp)
         total = int(lengths.sum())
-        numbers = np.fromiter((hash(w) for t in split for w in t), dtype=np.int64, count=total).view(np.uint64)
+        numbers = np.fromiter(map(hash, chain.from_iterable(split)), dtype=np.int64, count=total).view(np.uint64)
         starts = np.concatenate([np.zeros(1, dtype=np.intp), np.cumsum(lengths)])
         return cls(split, numbers, np.repeat(np.arange(len(split)), lengths), starts)
 
@@ -58,8 +61,13 @@ def among(values: Numbers, wanted: Numbers) -> Places:
     """Return the places of `values` that are in `wanted`, which is sorted."""
     if not len(wanted) or not len(values):
         return np.empty(0, dtype=np.intp)
-    at = np.minimum(np.searchsorted(wanted, values), len(wanted) - 1)
-    return np.flatnonzero(wanted[at] == values)
+    # A table of the last bits leaves few to be searched for: a search costs far more than a look into it.
+    table = np.zeros(1 << _BITS, dtype=bool)
+    table[wanted & _LAST] = True
+    maybe = np.flatnonzero(table[values & _LAST])
+    at = np.minimum(np.searchsorted(wanted, values[maybe]), len(wanted) - 1)
+    found: Places = maybe[wanted[at] == values[maybe]]
+    return found
 
 
 def runs_of(words: Sequence[str], n: int) -> set[tuple[str, ...]]:

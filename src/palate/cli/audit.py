@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from palate.cli.output import print_json, print_table
+from palate.cli.output import print_json, print_table, progress_bar
 
 if TYPE_CHECKING:
     from palate.audit import Audit
@@ -23,8 +23,15 @@ def command(
 ) -> None:
     """Is the preference strictly personal? Look for artefacts and write a page; code 1 if a check is flagged."""
     from palate.audit import audit, write_audit
+    from palate.errors import SpecError
+    from palate.evaluation import Progress
 
-    found = audit(data, runs, seed, against=against)
+    if out.exists() and not out.is_dir():
+        raise SpecError(f"--out {out}: there is a file of that name; a folder is needed.")
+    with progress_bar() as bar:
+        found = audit(
+            data, runs, seed, against=against, seen=lambda done, total: bar(Progress("audit", done, total, 0))
+        )
     written = write_audit(found, out)
     if json:
         print_json(found.as_dict())
