@@ -88,6 +88,8 @@ def bm25_matrix(
         owner: the document of each word, from 0.
         documents: how many there are; some may have no words.
     """
+    from scipy import sparse
+
     wanted, first = np.unique(np.concatenate([*queries, np.empty(0, dtype=np.uint64)]), return_index=True)
     if not len(wanted) or not len(words):
         return np.zeros((len(queries), documents))
@@ -95,15 +97,18 @@ def bm25_matrix(
     column = np.argsort(np.argsort(first))
     at = np.minimum(np.searchsorted(wanted, words), len(wanted) - 1)
     hits = np.flatnonzero(wanted[at] == words)
-    flat = owner[hits] * len(wanted) + column[at[hits]]
-    counts = np.bincount(flat, minlength=documents * len(wanted)).reshape(documents, len(wanted)).astype(float)
+    ones = np.ones(len(hits))
+    # Few words of a document are asked for, so the table is kept sparse.
+    counts = sparse.csr_matrix((ones, (owner[hits], column[at[hits]])), shape=(documents, len(wanted)))
+    counts.sum_duplicates()
     lengths = np.bincount(owner, minlength=documents)
     # A document without words counts as one of length 1, as in `bm25_scores`.
     lengths = np.maximum(lengths, 1).astype(float)
-    found = (counts > 0).sum(axis=0)
+    found = np.bincount(counts.indices, minlength=len(wanted))
     idf = np.log(1 + (documents - found + 0.5) / (found + 0.5))
     room = K1 * (1 - B + B * lengths / lengths.mean())
-    weights = idf * counts / (counts + room[:, None])
+    row = np.repeat(np.arange(documents), np.diff(counts.indptr))
+    counts.data = idf[counts.indices] * counts.data / (counts.data + room[row])
     places = [column[np.searchsorted(wanted, q)] for q in queries]
     asked = np.array([np.bincount(p, minlength=len(wanted)) for p in places], dtype=float)
-    return np.asarray(asked @ weights.T)
+    return np.asarray((counts @ asked.T).T)
