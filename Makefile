@@ -42,6 +42,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/judge/run.py
 	$(BIN)/python benchmarks/report/run.py
 	$(BIN)/python benchmarks/annotate/run.py
+	$(BIN)/python benchmarks/audit/run.py
 
 full: lint test bench
 

@@ -129,7 +129,7 @@ def _of_table(
 
 def _print_question(question: "Question") -> None:
     from palate.annotate.words import NAMES
-    from palate.report.names import cut
+    from palate.evaluation.names import cut
 
     counts = f"{question.items} items, {question.annotators} annotators, {question.labels} labels"
     columns = [("", "left"), ("value", "right"), ("95 %", "right"), ("items", "right"), ("people", "right")]
@@ -168,7 +168,7 @@ def _print_reasons(figures: Iterable[tuple[str, float | None, str | None]]) -> N
 
 
 def _print_judges(judges: "Iterable[Judged]") -> None:
-    from palate.report.names import cut
+    from palate.evaluation.names import cut
 
     found = list(judges)
     if not found:

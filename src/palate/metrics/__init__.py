@@ -23,6 +23,7 @@ from palate.metrics.agreement import (
     raw_agreement,
 )
 from palate.metrics.equivalence import Equivalence, Floor, above_floor, mean_ci95, tost
+from palate.metrics.fdr import benjamini_hochberg
 from palate.metrics.intervals import Interval, bootstrap_mean, wilson
 from palate.metrics.paired import Difference, difference, sign_flip
 from palate.metrics.ratings import Label, Ratings, tabulate
@@ -42,6 +43,7 @@ __all__ = [
     "Tally",
     "Weights",
     "above_floor",
+    "benjamini_hochberg",
     "bootstrap_mean",
     "both_right",
     "by_group",

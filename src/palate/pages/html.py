@@ -17,17 +17,19 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+NO_SCRIPT = "'none'"
 
 
-def render_page(package: str, template: str, values: Mapping[str, Any], script: str) -> str:
+def render_page(package: str, template: str, values: Mapping[str, Any], script: str | None = None) -> str:
     """Return the page that `template` of `package` makes of `values`; `base.html` is the kit's.
 
-    The only scripts that the page lets run are the kit's and the file `script` of `package`, by their hashes.
+    The only scripts that the page lets run are the kit's and the file `script` of `package`, by their hashes; without
+    `script` there is none at all.
     """
-    scripts = [asset("palate.pages", "kit.js"), asset(package, script)]
+    scripts = [asset("palate.pages", "kit.js"), asset(package, script)] if script else []
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
     page = {"style": asset("palate.pages", "style.css"), "scripts": scripts}
-    page["policy"] = Markup(f"{POLICY}; script-src {hashes}")
+    page["policy"] = Markup(f"{POLICY}; script-src {hashes or NO_SCRIPT}")
     return environment(package).get_template(template).render(**page, **values)
 
 

@@ -9,9 +9,9 @@ from palate.data import Dataset, open_data
 from palate.data.source import ENDINGS, SAMPLES, parse
 from palate.errors import PalateError, RunError
 from palate.evaluation.measure import measure
+from palate.evaluation.names import rankers, systems, titles
 from palate.evaluation.runs import Metrics, Record, Row, read_metrics, read_record, read_replies, read_rows, run_folders
 from palate.report.bare import measure_alone
-from palate.report.names import rankers, systems, titles
 from palate.store import digest_of
 
 COMPARED = ("n", "scored", "correct", "wrong", "ties", "accuracy", "strict_accuracy")
