@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from palate.rewards.prefix.plan import Row
+from palate.rewards.prefix.two_parts import behind, possible
 
 LAYERS = frozenset({"DynamicLayer", "DynamicSlidingWindowLayer"})
 
@@ -30,12 +31,13 @@ class Prompts:
         model: a decoder of transformers, in eval mode.
         prompts: token ids, none empty.
         pad: an id for padding.
+        two_parts: attend to prompt and answer apart where that is possible, rather than copy the prompt's states.
 
     Raises:
         NotShareable: no cache, or one of a kind that cannot be continued this way.
     """
 
-    def __init__(self, model: Any, prompts: Sequence[Sequence[int]], pad: int) -> None:
+    def __init__(self, model: Any, prompts: Sequence[Sequence[int]], pad: int, two_parts: bool = True) -> None:
         import torch
         from transformers import DynamicCache
 
@@ -48,6 +50,7 @@ class Prompts:
         self._name = _cache_argument(model)
         ids = self._tensor([[pad] * (self._width - len(p)) + list(p) for p in prompts])
         self._forward(ids, self._prompt_masks(), _no_logits(model))
+        self.two_parts = two_parts and len(prompts) == 1 and possible(model, self._cache.layers)
         self._freeze()
 
     def continued(self, rows: Sequence[Row], **options: Any) -> Any:
@@ -60,6 +63,9 @@ class Prompts:
         width = max(len(r.ids) for r in rows)
         ids = self._tensor([[*r.ids, *[self._pad] * (width - len(r.ids))] for r in rows])
         self._numbers = self._tensor([r.prompt for r in rows])
+        if self.two_parts:
+            with behind(self._model, [(layer.keys, layer.values) for layer in self._cache.layers]):
+                return self._forward(ids, {}, options)
         try:
             return self._forward(ids, self._answer_masks(rows, width), options)
         finally:
@@ -102,6 +108,8 @@ class Prompts:
             layer.update = partial(self._lent, layer)
 
     def _lent(self, layer: Any, keys: Any, values: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
+        if self.two_parts:
+            return keys, values
         return self._joined(0, layer.keys, keys), self._joined(1, layer.values, values)
 
     def _joined(self, which: int, old: Any, new: Any) -> Any:

@@ -56,7 +56,8 @@ class Engine:
 
     `whole` gives the numbers of a batch of whole texts, `read` those of rows behind a prompt from the model's output;
     `pad` chooses an id for padding and may tell the model. `window` is that of sliding attention. `alone` says why
-    texts cannot share a batch, if so; `off` why prompts are not shared.
+    texts cannot share a batch, if so; `off` why prompts are not shared; `two_parts` whether attention may look at the
+    prompt and at the answer apart.
     """
 
     model: Any
@@ -68,7 +69,9 @@ class Engine:
     window: int | None = None
     off: str | None = None
     alone: str | None = None
+    two_parts: bool = True
     _gaps: dict[str, float] = field(default_factory=dict)
+    _tried: set[tuple[str, bool]] = field(default_factory=set)
 
     @property
     def sharing(self) -> str:
@@ -108,21 +111,39 @@ class Engine:
         if self.off:
             return None
         try:
-            found = self._pass(pack)
-            self._check(pack, found)
+            return self._checked(pack)
         except torch.cuda.OutOfMemoryError:
             return None
         except ModelError:
             raise
         except Exception as bad:  # noqa: BLE001 - whatever a stranger's model does with a cache, whole texts still work
             self.off = f"{type(bad).__name__}: {str(bad).partition(chr(10))[0][:200]}"
-        return None if self.off else found
+        return None
+
+    def _checked(self, pack: Sequence[Bundle]) -> list[list[float]] | None:
+        """Return the numbers if they can be believed; attention in two parts is given up before sharing is."""
+        while not self.off:
+            two_parts = self.two_parts
+            try:
+                found = self._pass(pack)
+                why = self._differs(pack, found)
+            except (RuntimeError, NotImplementedError, AttributeError, KeyError, TypeError):
+                if not two_parts:
+                    raise
+                why = "it failed"
+            if why is None:
+                return found
+            if two_parts:
+                self.two_parts = False
+            else:
+                self.off = why
+        return None
 
     def _pass(self, pack: Sequence[Bundle]) -> list[list[float]]:
         from palate.rewards.prefix.encoded import Prompts
 
         pad = self.pad([t.ids for b in pack for t in b.texts])
-        prompts = Prompts(self.model, [b.prefix for b in pack], pad)
+        prompts = Prompts(self.model, [b.prefix for b in pack], pad, self.two_parts)
         rows = sorted((r for k, b in enumerate(pack) for r in b.rows(k)), key=lambda r: len(r.ids))
         longest = max(b.size for b in pack)
         found: dict[int, float] = {}
@@ -146,17 +167,20 @@ class Engine:
         middle = len(rows) // 2
         return self._continued(prompts, rows[:middle]) + self._continued(prompts, rows[middle:])
 
-    def _check(self, pack: Sequence[Bundle], found: Sequence[Sequence[float]]) -> None:
+    def _differs(self, pack: Sequence[Bundle], found: Sequence[Sequence[float]]) -> str | None:
+        """Return how far shared numbers lie from those of whole texts if that is too far, once for each way."""
         kind = "one prompt" if len(pack) == 1 else "several prompts"
         if self.window and max(b.size + b.longest for b in pack) > self.window:
             kind += " beyond the sliding window"
-        if kind in self._gaps:
-            return
+        if (kind, self.two_parts) in self._tried:
+            return None
         tried = list(zip(pack[0].texts, found[0], strict=True))[-2:]
         gap = max(_gap(value, self.whole([text])[0]) for text, value in tried)
-        self._gaps[kind] = gap
         if not gap <= self.tolerance:
-            self.off = f"{kind}: a shared prompt moved a score by {gap:.2g}"
+            return f"{kind}: a shared prompt moved a score by {gap:.2g}"
+        self._tried.add((kind, self.two_parts))
+        self._gaps[kind] = max(gap, self._gaps.get(kind, 0.0))
+        return None
 
     def _whole(self, numbered: Sequence[tuple[int, Bundle]]) -> Iterator[tuple[int, int, float | Why]]:
         texts = [(k, owners, t) for k, b in numbered for t, owners in zip(b.texts, b.owners, strict=True)]
