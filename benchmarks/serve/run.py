@@ -1,0 +1,108 @@
+"""A model behind the server beside the same model in process, on the same groups: answers a second, and their ratio.
+
+    python benchmarks/serve/run.py [--json]
+
+The server is a process of its own on the same cores; four clients send it a group a request, or four pairs. Each
+figure is the best of several turns, taken one after the other.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scalar"))
+from fixtures import classifier, group
+
+from palate.records import Group
+from palate.rewards import open_model
+
+CLIENTS, TURNS = 4, 3
+CELLS = ((16, 1500, 6, 1), (2, 1500, 16, 4))
+
+
+@contextmanager
+def served(model: str) -> Iterator[str]:
+    """Run a server and yield its address."""
+    command = [sys.executable, "-m", "palate", "serve", "--model", model, "--port", "0", "--timeout", "300"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
+    assert process.stderr is not None
+    try:
+        yield process.stderr.readline().partition(" at ")[2].split()[0]
+    finally:
+        process.terminate()
+        assert process.wait(timeout=60) == 0
+
+
+def ask(url: str, groups: Sequence[Group]) -> dict[str, float]:
+    """Return the scores of some groups by one request."""
+    items = [
+        {
+            "id": a.id,
+            "messages": [{"role": m.role, "content": m.content} for m in g.query.messages],
+            "response": a.text,
+        }
+        for g in groups
+        for a in g.answers
+    ]
+    body, head = json.dumps({"items": items}).encode(), {"Content-Type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(f"{url}/score", body, head), timeout=300) as reply:
+        return {r["id"]: r["score"] for r in json.load(reply)["results"]}
+
+
+def by_server(url: str, groups: Sequence[Group], at_once: int) -> dict[str, float]:
+    parts = [groups[k : k + at_once] for k in range(0, len(groups), at_once)]
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        return {k: v for found in pool.map(lambda part: ask(url, part), parts) for k, v in found.items()}
+
+
+def rows(model: str) -> Iterator[dict[str, Any]]:
+    scorer: Any = open_model(model)
+    with served(model) as url:
+        warm = [group(300, 2), group(50, 2, 1)]
+        list(scorer.score(warm))
+        by_server(url, warm, 2)
+        for answers, prompt, count, at_once in CELLS:
+            groups = [group(prompt, answers, seed) for seed in range(count)]
+            home, away, gap = [], [], 0.0
+            for _ in range(TURNS):
+                start = time.perf_counter()
+                ours = {s.answer_id: s.value for s in scorer.score(groups)}
+                home.append(time.perf_counter() - start)
+                start = time.perf_counter()
+                theirs = by_server(url, groups, at_once)
+                away.append(time.perf_counter() - start)
+                gap = max(gap, *(abs(ours[k] - theirs[k]) for k in ours))
+            yield {
+                "answers": answers,
+                "prompt_tokens": prompt,
+                "groups": count,
+                "seconds_in_process": round(min(home), 2),
+                "seconds_served": round(min(away), 2),
+                "ratio": round(min(home) / min(away), 2),
+                "max_difference": gap,
+            }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    args = parser.parse_args()
+    found = []
+    for row in rows(f"hf/{classifier()}"):
+        found.append(row)
+        print(row, file=sys.stderr if args.json else sys.stdout, flush=True)
+    if args.json:
+        print(json.dumps({"rows": found}, indent=2))
+
+
+if __name__ == "__main__":
+    main()
