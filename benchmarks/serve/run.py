@@ -25,8 +25,8 @@ from fixtures import classifier, group
 from palate.records import Group
 from palate.rewards import open_model
 
-CLIENTS, TURNS = 4, 3
-CELLS = ((16, 1500, 6, 1), (2, 1500, 16, 4))
+CLIENTS, TURNS = 4, 2
+CELLS = ((16, 1500, 4, 1), (2, 1500, 8, 4))
 
 
 @contextmanager
