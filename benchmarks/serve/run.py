@@ -1,9 +1,10 @@
 """A model behind the server beside the same model in process, on the same groups: answers a second, and their ratio.
 
-    python benchmarks/serve/run.py [--json]
+    python benchmarks/serve/run.py [--quick] [--json]
 
 The server is a process of its own on the same cores; four clients send it a group a request, or four pairs. Each
-figure is the best of several turns, taken one after the other.
+figure is the best of several turns, taken one after the other. `cpu_ratio` compares the processor's seconds instead,
+which other work on the machine does not move.
 """
 
 import argparse
@@ -13,13 +14,14 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scalar"))
+import psutil
 from fixtures import classifier, group
 
 from palate.records import Group
@@ -27,16 +29,17 @@ from palate.rewards import open_model
 
 CLIENTS, TURNS = 4, 2
 CELLS = ((16, 1500, 4, 1), (2, 1500, 8, 4))
+QUICK = ((16, 400, 3, 1), (2, 400, 8, 4))
 
 
 @contextmanager
-def served(model: str) -> Iterator[str]:
-    """Run a server and yield its address."""
+def served(model: str) -> Iterator[tuple[str, int]]:
+    """Run a server and yield its address and process id."""
     command = [sys.executable, "-m", "palate", "serve", "--model", model, "--port", "0", "--timeout", "300"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
     assert process.stderr is not None
     try:
-        yield process.stderr.readline().partition(" at ")[2].split()[0]
+        yield process.stderr.readline().partition(" at ")[2].split()[0], process.pid
     finally:
         process.terminate()
         assert process.wait(timeout=60) == 0
@@ -64,42 +67,60 @@ def by_server(url: str, groups: Sequence[Group], at_once: int) -> dict[str, floa
         return {k: v for found in pool.map(lambda part: ask(url, part), parts) for k, v in found.items()}
 
 
-def rows(model: str) -> Iterator[dict[str, Any]]:
+def cpu(pid: int) -> float:
+    """Return the seconds of the processor that a process has used."""
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
+
+
+def timed(pid: int, step: Callable[[], dict[str, Any]]) -> tuple[float, float, dict[str, Any]]:
+    """Return seconds, seconds of the processor in `pid`, and the result."""
+    start, used = time.perf_counter(), cpu(pid)
+    found = step()
+    return time.perf_counter() - start, cpu(pid) - used, found
+
+
+def rows(model: str, cells: Sequence[tuple[int, int, int, int]]) -> Iterator[dict[str, Any]]:
     scorer: Any = open_model(model)
-    with served(model) as url:
+    with served(model) as (url, pid):
         warm = [group(300, 2), group(50, 2, 1)]
         list(scorer.score(warm))
         by_server(url, warm, 2)
-        for answers, prompt, count, at_once in CELLS:
-            groups = [group(prompt, answers, seed) for seed in range(count)]
-            home, away, gap = [], [], 0.0
-            for _ in range(TURNS):
-                start = time.perf_counter()
-                ours = {s.answer_id: s.value for s in scorer.score(groups)}
-                home.append(time.perf_counter() - start)
-                start = time.perf_counter()
-                theirs = by_server(url, groups, at_once)
-                away.append(time.perf_counter() - start)
-                gap = max(gap, *(abs(ours[k] - theirs[k]) for k in ours))
-            yield {
-                "answers": answers,
-                "prompt_tokens": prompt,
-                "groups": count,
-                "seconds_in_process": round(min(home), 2),
-                "seconds_served": round(min(away), 2),
-                "ratio": round(min(home) / min(away), 2),
-                "max_difference": gap,
-            }
+        for answers, prompt, count, at_once in cells:
+            yield row(scorer, url, pid, [group(prompt, answers, seed) for seed in range(count)], at_once)
+
+
+def row(scorer: Any, url: str, pid: int, groups: list[Group], at_once: int) -> dict[str, Any]:
+    """Measure one cell."""
+    home, away, gap = [], [], 0.0
+    for _ in range(TURNS):
+        *used, ours = timed(os.getpid(), lambda: {s.answer_id: s.value for s in scorer.score(groups)})
+        home.append(used)
+        *used, theirs = timed(pid, lambda: by_server(url, groups, at_once))
+        away.append(used)
+        gap = max(gap, *(abs(ours[k] - theirs[k]) for k in ours))
+    (seconds, cpu_home), (served_seconds, cpu_away) = (list(map(min, zip(*of, strict=True))) for of in (home, away))
+    return {
+        "answers": len(groups[0].answers),
+        "prompt_tokens": len(groups[0].query.messages[0].content),
+        "groups": len(groups),
+        "seconds_in_process": round(seconds, 2),
+        "seconds_served": round(served_seconds, 2),
+        "ratio": round(seconds / served_seconds, 2),
+        "cpu_ratio": round(cpu_home / cpu_away, 2),
+        "max_difference": gap,
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="prompts of 400 tokens instead of 1,500")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     found = []
-    for row in rows(f"hf/{classifier()}"):
-        found.append(row)
-        print(row, file=sys.stderr if args.json else sys.stdout, flush=True)
+    for one in rows(f"hf/{classifier()}", QUICK if args.quick else CELLS):
+        found.append(one)
+        print(one, file=sys.stderr if args.json else sys.stdout, flush=True)
     if args.json:
         print(json.dumps({"rows": found}, indent=2))
 
