@@ -56,7 +56,10 @@ def test_what_cannot_run_here_is_at_least_a_command() -> None:
         name, *args = shlex.split(line)[1:]
         context = command.commands[name].make_context(name, args)  # type: ignore[attr-defined]
         values = context.params
-        if "model" in values:
+        if name == "serve":
+            assert Spec.parse(values["model"]).head.partition("/")[0] in families()
+            assert View.parse(values["view"] or "question")
+        elif "model" in values:
             parse(values["data"])
             assert all(Spec.parse(m).head.partition("/")[0] in families() for m in values["model"])
             assert all(View.parse(v) for v in values["view"])

@@ -142,3 +142,19 @@ def test_counts_are_whole_numbers_or_null() -> None:
     for bad in ([1.5], [-1], ["3"], 3):
         with pytest.raises(wire.WireError):
             wire.read(wire.CountReply, {"tokens": bad})
+
+
+def test_an_error_names_each_field_and_shows_nothing_of_it() -> None:
+    items = [{"id": str(k), "question": "secret", "respons": "secret"} for k in range(5)]
+    with pytest.raises(wire.WireError) as told:
+        wire.read(wire.ScoreRequest, {"items": items})
+    assert set(told.value.fields) == {f"items.{k}.{name}" for k in range(5) for name in ("response", "respons")}
+    assert "secret" not in str(told.value.fields)
+
+
+def test_a_result_may_tell_what_was_dropped_and_stripped() -> None:
+    found = wire.read(wire.ScoreResult, {"id": "a", "status": "ok", "score": 1.0, "dropped": 2, "stripped": 1})
+    assert (found.dropped, found.stripped) == (2, 1)
+    for bad in (-1, 1.5, None, "1"):
+        with pytest.raises(wire.WireError, match="dropped"):
+            wire.read(wire.ScoreResult, {"id": "a", "status": "ok", "score": 1.0, "dropped": bad})

@@ -22,11 +22,13 @@ MOST_ENTRIES = 1_000
 LONGEST_TEXT = 1_000_000
 LONGEST_ID = 1_000
 FIRST_FAULTS = 3
+MOST_FAULTS = 1_000
 
 Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
 Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
 Filled = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
 Tokens = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -86,12 +88,18 @@ class ScoreRequest(_Wire):
 
 
 class ScoreResult(_Wire):
-    """What became of one answer: `score` is a finite number if and only if `status` is `ok`, else `error` says why."""
+    """What became of one answer: `score` is a finite number if and only if `status` is `ok`, else `error` says why.
+
+    `dropped` counts the entries of its context that had to go so that an answer fits, `stripped` the end tokens of
+    other models that were taken off the answer.
+    """
 
     id: Id
     status: Status
     score: float | None
     error: Text | None = None
+    dropped: Count = 0
+    stripped: Count = 0
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
@@ -120,7 +128,7 @@ class CountRequest(_Wire):
 class CountReply(_Wire):
     """Tokens of each prompt with the frame around an answer; null if the model has no window."""
 
-    tokens: list[Annotated[int, Field(ge=0)]] | None
+    tokens: list[Count] | None
 
 
 class Health(_Wire):
@@ -146,7 +154,11 @@ class Health(_Wire):
 
 
 class WireError(ValueError):
-    """What came over the wire is not what was agreed; the message names the fields."""
+    """What came over the wire is not what was agreed; the message names the first fields, `fields` has them all."""
+
+    def __init__(self, message: str, fields: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.fields = fields or {}
 
 
 def read(kind: type[M], found: Any) -> M:
@@ -158,7 +170,7 @@ def read(kind: type[M], found: Any) -> M:
     try:
         return kind.model_validate(found)
     except ValidationError as bad:
-        raise WireError(_faults(bad)) from None
+        raise WireError(_faults(bad), _fields(bad)) from None
 
 
 def read_results(found: Any, ids: Sequence[str]) -> Mapping[str, ScoreResult | str]:
@@ -187,12 +199,22 @@ def _faults(bad: ValidationError) -> str:
     found = []
     for error in bad.errors(include_url=False, include_context=False)[:FIRST_FAULTS]:
         place = ".".join(map(str, error["loc"]))
-        unknown = error["type"] == "extra_forbidden"
-        text = "unknown field" if unknown else error["msg"].removeprefix("Value error, ")
-        shown = "" if unknown or error["type"] in ("missing", "value_error") else f", found {_head(error['input'])}"
+        text = _fault(error["type"], error["msg"])
+        hidden = error["type"] in ("extra_forbidden", "missing", "value_error")
+        shown = "" if hidden else f", found {_head(error['input'])}"
         found.append((f"{place}: " if place else "") + text + shown)
     more = bad.error_count() - len(found)
     return "; ".join(found) + (f" and {more} more" if more > 0 else "")
+
+
+def _fields(bad: ValidationError) -> dict[str, str]:
+    """Return what is wrong with each field, without what was found there."""
+    found = bad.errors(include_url=False, include_context=False, include_input=False)[:MOST_FAULTS]
+    return {".".join(map(str, e["loc"])): _fault(e["type"], e["msg"]) for e in found}
+
+
+def _fault(kind: str, text: str) -> str:
+    return "unknown field" if kind == "extra_forbidden" else text.removeprefix("Value error, ")
 
 
 def _head(value: Any) -> str:
