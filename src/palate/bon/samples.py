@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from palate.data import Dataset
-from palate.errors import DataError, did_you_mean
+from palate.errors import DataError
 from palate.llm.replies import Unparsed, without_thoughts
 from palate.records import Answer, Call, Status
 
@@ -110,7 +110,7 @@ def _row(line: bytes, data: Dataset) -> dict[str, Any] | str:
     except ValueError as bad:
         return f"not strict JSON ({bad})"
     if given.item_id not in data.entries:
-        return f"no item '{given.item_id}' in the data.{did_you_mean(given.item_id, data.ids[:10_000])}"
+        return f"no item '{given.item_id}' in the data"
     if given.k < 0:
         return f"k is {given.k}; it counts from 0"
     name = sample_id(given.item_id, given.k)
