@@ -102,13 +102,13 @@ def _print_scores(result: "BestOfN") -> None:
 def _print_curve(curve: Mapping[str, Any], folder: Path) -> None:
     ks = curve["ks"]
     columns = [("choice", "left"), ("view", "left"), *((f"k = {k}", "right") for k in ks), ("95 %", "right")]
-    columns += [("over random", "right"), ("gap closed", "right"), ("n", "right"), ("graded", "right")]
+    columns += [("over random", "right"), ("gap closed, %", "right"), ("n", "right"), ("graded", "right")]
     rows = []
     for one in curve["systems"]:
         last = one["points"][-1]
         row = [one["system"] + ("*" if one["probe"] else ""), one["view"]]
         row += [*(share(p["value"]) for p in one["points"]), interval(last["ci95"])]
-        row += [points(last["over_random"]["value"]), share(last["gap_closed"]["value"])]
+        row += [points(last["over_random"]["value"]), points(last["gap_closed"]["value"])]
         rows.append([*row, f"{last['n']}/{last['of']}", share(last["coverage"])])
     if curve["oracle"]:
         found = curve["oracle"]["points"]

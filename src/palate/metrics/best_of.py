@@ -16,6 +16,7 @@ from palate.metrics.intervals import RESAMPLES, Interval, cluster_sums, percenti
 
 Array = NDArray[np.float64]
 LEAST_SURE = 0.975
+_CHUNK = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +172,12 @@ def gap_closed(
 
 def _ratios(tops: Array, ends: Array, seed: int) -> Array:
     rng, n = np.random.default_rng(seed), len(tops)
-    found = []
-    for _ in range(RESAMPLES):
-        picks = rng.integers(0, n, n)
-        end = ends[picks].sum()
-        if end > 1e-9:
-            found.append(tops[picks].sum() / end)
-    return np.array(found)
+    step, found = max(1, _CHUNK // n), []
+    for start in range(0, RESAMPLES, step):
+        picks = rng.integers(0, n, size=(min(step, RESAMPLES - start), n))
+        gaps = ends[picks].sum(axis=1)
+        found.append(tops[picks].sum(axis=1)[gaps > 1e-9] / gaps[gaps > 1e-9])
+    return np.concatenate(found)
 
 
 def _graded(weights: Array, grades: Array, tied: Array) -> Picks:
