@@ -27,6 +27,11 @@ def level_of(prompt: str) -> int:
     return LEVELS[number][0 if "is checked: Beans" in prompt else 1]
 
 
+def answer_in(prompt: str) -> str:
+    """Return the answer that a grader is shown."""
+    return prompt.partition("=====\n")[2].partition("\n=====")[0]
+
+
 def world(asked: Asked) -> Reply:
     """Sample for a policy, grade for a grader."""
     if is_grading(asked):

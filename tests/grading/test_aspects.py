@@ -247,7 +247,7 @@ def test_killed_and_gone_on_with(write: Any, tmp_path: Path) -> None:
     with Stub(slow) as server:
         args = [sys.executable, "-c", SCRIPT, str(data), server.url, str(tmp_path / "grades")]
         with subprocess.Popen(args) as child:
-            end = time.monotonic() + 60
+            end = time.monotonic() + 300
             while len(server.asked) < 8 and time.monotonic() < end:
                 time.sleep(0.01)
             os.kill(child.pid, signal.SIGKILL)

@@ -93,7 +93,7 @@ def curve_of(table: Table) -> dict[str, Any]:
     ids = table.graded_ids
     draws = {i: table.draws(i) for i in ids}
     means = {i: mean_grades(draws[i]) for i in ids}
-    random = [_random(table, means[i]) for i in ids]
+    random = [_random(table, i, means[i]) for i in ids]
     oracle = [_oracle(table, draws[i]) for i in ids] if table.unbiased else None
     points = _Points(table, ids, random, [_value(o, table.ks) for o in oracle] if oracle else None)
     found: dict[str, Any] = {
@@ -164,12 +164,18 @@ class _Points:
     def point(self, place: int, picks: Sequence[Picks]) -> dict[str, Any]:
         """Return one point of a curve with what it is compared to."""
         values = [float(p.value[place]) for p in picks]
-        found: dict[str, Any] = {"k": self.table.ks[place], **self._mean(values, list(self.ids))}
-        found["coverage"] = float(np.mean([p.covered[place] for p in picks])) if picks else None
-        found["tied"] = float(np.mean([p.tied[place] for p in picks])) if picks else None
+        found = self.brief(place, picks)
         found["over_random"] = self._gain(values)
         found["gap_closed"] = self._gap(place, values)
         found["by_domain"] = self._domains(values)
+        return found
+
+    def brief(self, place: int, picks: Sequence[Picks]) -> dict[str, Any]:
+        """Return one point of a curve alone."""
+        values = [float(p.value[place]) for p in picks]
+        found: dict[str, Any] = {"k": self.table.ks[place], **self._mean(values, list(self.ids))}
+        found["coverage"] = float(np.mean([p.covered[place] for p in picks])) if picks else None
+        found["tied"] = float(np.mean([p.tied[place] for p in picks])) if picks else None
         return found
 
     def _mean(self, values: Sequence[float], ids: Sequence[str]) -> dict[str, Any]:
@@ -225,7 +231,7 @@ def _system(table: Table, points: _Points, one: Scored, means: Mapping[str, Arra
         "points": [points.point(k, main) for k in range(len(table.ks))],
     }
     if table.unbiased:
-        found["first_k"] = [_brief(points.point(k, firsts)) for k in range(len(table.ks))]
+        found["first_k"] = [points.brief(k, firsts) for k in range(len(table.ks))]
     return found
 
 
@@ -238,16 +244,13 @@ def scores_of(table: Table, one: Scored) -> dict[str, Any]:
     return {"status": dict(counts), "effective": _effective(ok), "tied_items": int(tied)}
 
 
-def _brief(point: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: point[name] for name in ("k", "value", "ci95", "n", "of", "coverage", "tied")}
-
-
-def _random(table: Table, grades: Array) -> float:
-    """Return the mean grade of all samples, or under first-k that of the first sample with a grade."""
+def _random(table: Table, item_id: str, grades: Array) -> float:
+    """Return the mean grade of all samples, or under first-k the grade of the first sample with a text."""
+    if not table.unbiased:
+        live = [is_live(table.samples.get(s)) for s in table.slots(item_id)]
+        return float(grades[live.index(True)]) if any(live) else float("nan")
     known = grades[~np.isnan(grades)]
-    if not len(known):
-        return float("nan")
-    return float(known.mean()) if table.unbiased else float(known[0])
+    return float(known.mean()) if len(known) else float("nan")
 
 
 def _how_random(table: Table) -> str:

@@ -36,6 +36,7 @@ def command(
     retry: list[str] = typer.Option([], help="A status to try again besides error. Repeatable."),
     base_url: str | None = typer.Option(None, help="The policy's server; else OPENAI_BASE_URL."),
     grader_base_url: str | None = typer.Option(None, help="The server of grader and rate/; else as for the policy."),
+    max_calls: int | None = typer.Option(None, min=1, help="Stop cleanly after so many calls to servers."),
     config: Path | None = typer.Option(
         None, is_eager=True, callback=from_recipe, help="A TOML file that sets options by their long names."
     ),
@@ -44,6 +45,7 @@ def command(
 ) -> None:
     """Let reward models choose among N answers of a policy, and grade what they choose by the user's true wishes."""
     from palate.bon import Request, best_of_n, estimate_best_of_n
+    from palate.llm.client import Spending
 
     request = Request(
         data,
@@ -62,6 +64,7 @@ def command(
         retry=retry,
         base_url=base_url,
         grader_base_url=grader_base_url,
+        spending=Spending(max_calls),
         told=lambda item, text: typer.echo(f"{item}: {text}", err=True),
     )
     if dry_run:

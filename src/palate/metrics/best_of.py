@@ -40,6 +40,14 @@ def _below(n: int, ks: tuple[int, ...]) -> Array:
     return table
 
 
+@lru_cache(maxsize=256)
+def _atop(n: int, ks: tuple[int, ...]) -> Array:
+    """Return, for each k and each b = 0…n, the probability that a k-subset is one given slot and k - 1 of b others."""
+    table = np.array([[comb(b, k - 1) / comb(n, k) for b in range(n + 1)] for k in ks])
+    table.setflags(write=False)
+    return table
+
+
 def pick_weights(scores: ArrayLike, ks: Sequence[int]) -> tuple[Array, Array]:
     """Return how probable each sample is to be the pick of a uniformly random k-subset, and how probable a tie is.
 
@@ -62,9 +70,7 @@ def pick_weights(scores: ArrayLike, ks: Sequence[int]) -> tuple[Array, Array]:
     live = np.isfinite(found)
     on_top = table[rows, below + equal] - table[rows, below]
     weights = np.where(live, on_top / equal, 0.0)
-    # Exactly one of the tied: this very sample and k - 1 slots below it.
-    alone = np.array([[comb(int(b), k - 1) / comb(n, k) for b in below] for k in ks])
-    shared = np.sum(np.where(live, weights - alone, 0.0), axis=1)
+    shared = np.sum(np.where(live, weights - _atop(n, tuple(ks))[rows, below], 0.0), axis=1)
     return weights, np.where(shared > 1e-12, shared, 0.0)
 
 
