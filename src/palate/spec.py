@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import overload
 from urllib.parse import quote, unquote
 
@@ -124,3 +125,16 @@ def model_name(identity: Mapping[str, object]) -> str:
     given = {str(k): str(v) for k, v in options.items()} if isinstance(options, Mapping) else {}
     revision = identity.get("revision")
     return str(Spec(f"{identity['family']}/{identity['id']}", str(revision) if revision else None, given))
+
+
+def public_name(identity: Mapping[str, object]) -> str:
+    """Return a model's name as it stands on boards: `model_name` with the last part alone of paths of a machine."""
+    options = identity.get("options")
+    given = {k: last_part(str(v)) for k, v in options.items()} if isinstance(options, Mapping) else {}
+    return model_name({**identity, "id": last_part(str(identity["id"])), "options": given})
+
+
+def last_part(text: str) -> str:
+    """Return the last part of what looks like a path of a machine, anything else as it is."""
+    is_path = text.startswith(("/", "~", ".")) or text[1:3] in (":\\", ":/")
+    return PurePath(text.replace("\\", "/")).name or text if is_path else text

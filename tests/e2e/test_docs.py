@@ -63,7 +63,7 @@ def test_what_cannot_run_here_is_at_least_a_command() -> None:
             parse(values["data"])
             assert all(Spec.parse(m).head.partition("/")[0] in families() for m in values["model"])
             assert all(View.parse(v) for v in values["view"])
-            assert not values["ray"] or Place.parse(values["ray"])
+            assert not values.get("ray") or Place.parse(values["ray"])
 
 
 def test_links_lead_somewhere() -> None:

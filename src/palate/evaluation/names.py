@@ -1,11 +1,10 @@
 """Names for people: as short as tells the lines of a board apart, without a path of anybody's machine."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
 from urllib.parse import unquote
 
 from palate.evaluation.runs import Model, Retriever
-from palate.spec import Spec, model_name, short_model
+from palate.spec import Spec, last_part, model_name, short_model
 
 LONGEST = 80
 SHORT_DIGEST = 8
@@ -38,7 +37,7 @@ def systems(models: Mapping[str, Model]) -> dict[str, str]:
 
 def rankers(retrievers: Mapping[str, Retriever]) -> dict[str, str]:
     """Return a short name for each retriever identity."""
-    return distinct({key: [cut(_tail(r.id))] for key, r in retrievers.items()})
+    return distinct({key: [cut(last_part(r.id))] for key, r in retrievers.items()})
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
@@ -51,17 +50,11 @@ def cut(text: str, longest: int = LONGEST) -> str:
 
 
 def _title(model: Model, revision: str) -> str:
-    head = unquote(short_model(str(Spec(f"{model.family}/{_tail(model.id)}"))))
-    options = "&".join(f"{name}={_tail(value)}" for name, value in model.options.items())
+    head = unquote(short_model(str(Spec(f"{model.family}/{last_part(model.id)}"))))
+    options = "&".join(f"{name}={last_part(value)}" for name, value in model.options.items())
     return cut(f"{head}{revision if model.revision else ''}{'?' if options else ''}{options}")
 
 
 def _plain(model: Model) -> dict[str, object]:
-    options = {name: _tail(value) for name, value in model.options.items()}
-    return model.model_dump() | {"id": _tail(model.id), "options": options}
-
-
-def _tail(text: str) -> str:
-    """Return the last part of what looks like a path of a machine, anything else as it is."""
-    is_path = text.startswith(("/", "~", ".")) or text[1:3] in (":\\", ":/")
-    return PurePath(text.replace("\\", "/")).name or text if is_path else text
+    options = {name: last_part(value) for name, value in model.options.items()}
+    return model.model_dump() | {"id": last_part(model.id), "options": options}

@@ -1,5 +1,10 @@
-"""Gates: what an answer or a pair must pass to enter a benchmark. Not reward models; they may read the key."""
+"""What may read the key: gates that an answer or a pair must pass, and the grader of answers on their true aspects.
 
+Neither is a reward model.
+"""
+
+from palate.grading.aspects import Grader, make_grader
+from palate.grading.folder import folder_name, make_grades, pending
 from palate.grading.gates import (
     ANSWER_GATES,
     FEWEST_WORDS,
@@ -10,6 +15,7 @@ from palate.grading.gates import (
     check_answer,
     check_pair,
 )
+from palate.grading.grade import Grade, Task, grade_id
 
 __all__ = [
     "ANSWER_GATES",
@@ -18,6 +24,14 @@ __all__ = [
     "PAIR_GATES",
     "Around",
     "Check",
+    "Grade",
+    "Grader",
+    "Task",
     "check_answer",
     "check_pair",
+    "folder_name",
+    "grade_id",
+    "make_grader",
+    "make_grades",
+    "pending",
 ]

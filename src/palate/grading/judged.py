@@ -17,7 +17,7 @@ from palate.records import Aspect, Call, Message
 from palate.rewards.judge.forms import defused, mark
 
 QUALITY = load_prompt("palate.grading", "quality", ("question", "answer", "mark"))
-ASPECT = load_prompt("palate.grading", "aspect", ("question", "aspect", "answer", "mark"))
+ASPECT = load_prompt("palate.grading", "kept", ("question", "aspect", "answer", "mark"))
 LOW, HIGH = 1.0, 5.0
 MARGIN, FLOOR = 0.5, 3.0
 SHARE = 2 / 3
