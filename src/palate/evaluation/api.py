@@ -180,13 +180,14 @@ def _prepare(
         named = rules.model_string(text)
         model = spread_model(open_model(named, setting=setting), named, cluster)
         for view in parsed:
-            _check_view(model, view)
-            about = book.about(view) if view.name == "plan" else _ranking(view, ranker)
+            check_view(model, view)
+            about = book.about(view) if view.name == "plan" else ranking_of(view, ranker)
             jobs.append(Job(opened, looker, shown_model(text), model, view, about, rules.name))
     return _Todo(opened, opened.ids[:limit], jobs, book, columns, again)
 
 
-def _ranking(view: View, ranker: Retriever | None) -> dict[str, Any]:
+def ranking_of(view: View, ranker: Retriever | None) -> dict[str, Any]:
+    """Return what a run records of how posts were ranked for a view."""
     if not view.reads_posts or ranker is None:
         return {"k": None, "retriever": None}
     return {"k": view.k, "retriever": dict(ranker.identity)}
@@ -220,7 +221,12 @@ def _check(data: Dataset, by: Sequence[str], retry: Sequence[str], limit: int | 
             raise SpecError(f"retry '{status}': no such status.{did_you_mean(status, STATUSES)}")
 
 
-def _check_view(model: RewardModel, view: View) -> None:
+def check_view(model: RewardModel, view: View) -> None:
+    """Refuse a view under which a model has nothing to score.
+
+    Raises:
+        SpecError: it measures what a context adds, and the view has none.
+    """
     if model.needs_context and view.name == "question":
         raise SpecError(
             f"model '{model.name}': it measures what a context adds to the bare question, so under 'question' there is "

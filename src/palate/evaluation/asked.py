@@ -13,8 +13,7 @@ from palate.data import Dataset
 from palate.evaluation.measure import grade_digest
 from palate.evaluation.verdicts import groups_of, queries_of, row_of, shown, too_few
 from palate.llm.client import Ask
-from palate.llm.replies import Unparsed, without_thoughts
-from palate.llm.served import call_row, stored_call, with_room
+from palate.llm.served import call_row, cut_for_good, stored_call, was_cut, with_room
 from palate.records import Call, Group, Query, Verdict
 from palate.rewards import AskedModel, Settled
 from palate.store import RowLog
@@ -63,10 +62,9 @@ class AskedVerdicts:
 
     def _take(self, call: Call) -> None:
         ask = self._asks.pop(call.key)
-        if ask.attempt > 1 and call.status == "overlong":
-            call = replace(call, status="truncated", note=f"cut, and no room for more: {call.note}")
+        call = cut_for_good(ask, call)
         self.log.append(call_row(ask, call))
-        if _cut(call):
+        if was_cut(call):
             more = with_room(ask)
             self._asks[more.key] = more
             self._again.append(more)
@@ -145,13 +143,7 @@ def known_or_ask(model: AskedModel, ask: Ask, log: RowLog, row: Mapping[str, Any
         return ask
     if row is not None and row["status"] != "error" and not model.readable(known):
         return ask
-    return with_room(ask) if _cut(known) else known
-
-
-def _cut(call: Call) -> bool:
-    """Whether a first try was cut: at the limit, or inside a thought."""
-    open_thought = call.status == "ok" and isinstance(without_thoughts(call.text or ""), Unparsed)
-    return call.attempt == 1 and (call.status == "truncated" or open_thought)
+    return with_room(ask) if was_cut(known) else known
 
 
 def count_asks(

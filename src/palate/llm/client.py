@@ -21,7 +21,7 @@ FORMS = 6
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One question to a model. `key` is its name in the cache, `attempt` counts from 1."""
+    """One question to a model. `key` is its name in the cache, `attempt` counts from 1; what is None is not sent."""
 
     key: str
     item_id: str
@@ -31,6 +31,8 @@ class Ask:
     schema: Mapping[str, Any] | None = None
     top_logprobs: int = 0
     attempt: int = 1
+    top_p: float | None = None
+    seed: int | None = None
 
 
 @dataclass(slots=True)
@@ -82,6 +84,12 @@ class Client:
     def __post_init__(self) -> None:
         if find_spec("openai") is None:
             raise MissingExtra("a language model", "llm")
+
+    @property
+    def left_out(self) -> list[str]:
+        """What this server would not take, so that it is sent no more."""
+        taken = {"seed": self._habits.seed, "temperature": self._habits.temperature, "schema": self._habits.schema}
+        return [name for name, takes in taken.items() if not takes]
 
     def ask(self, asks: Iterable[Ask]) -> Iterator[Call]:
         """Yield one call an ask.
@@ -151,6 +159,10 @@ class Client:
         }
         if self._habits.temperature:
             request["temperature"] = ask.temperature
+        if ask.top_p is not None:
+            request["top_p"] = ask.top_p
+        if ask.seed is not None and self._habits.seed:
+            request["seed"] = ask.seed
         if ask.schema is not None and self._habits.schema:
             named = {"name": "reply", "schema": dict(ask.schema), "strict": True}
             request["response_format"] = {"type": "json_schema", "json_schema": named}

@@ -25,6 +25,7 @@ class Habits:
 
     schema: bool = True
     temperature: bool = True
+    seed: bool = True
     token_field: str = "max_tokens"
     logprobs: int = MOST_LOGPROBS
 
@@ -74,5 +75,7 @@ def learn(habits: Habits, bad: Exception) -> None:
         habits.token_field = "max_completion_tokens"
     elif "logprobs" in low:
         habits.logprobs = FEWER_LOGPROBS
+    elif re.search(r"\bseed\b", low) and _NOT_TAKEN.search(low):
+        habits.seed = False
     elif "temperature" in low and _NOT_TAKEN.search(low):
         habits.temperature = False

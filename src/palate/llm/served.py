@@ -8,6 +8,7 @@ from typing import Any
 
 from palate.errors import SpecError
 from palate.llm.client import Ask
+from palate.llm.replies import Unparsed, without_thoughts
 from palate.llm.transport import Endpoint
 from palate.records import Call, Message
 from palate.spec import Spec
@@ -56,6 +57,19 @@ def ask_key(item_id: str, name: str, messages: Sequence[Message], settings: Mapp
 def with_room(ask: Ask) -> Ask:
     """Return the second try of an ask whose reply was cut: the same question with more room."""
     return replace(ask, attempt=2, max_tokens=ask.max_tokens * MORE_ROOM)
+
+
+def was_cut(call: Call) -> bool:
+    """Whether a first try was cut: at the limit, or inside a thought."""
+    open_thought = call.status == "ok" and isinstance(without_thoughts(call.text or ""), Unparsed)
+    return call.attempt == 1 and (call.status == "truncated" or open_thought)
+
+
+def cut_for_good(ask: Ask, call: Call) -> Call:
+    """Return a second try that the server had no room for as what it is: a reply that stays cut."""
+    if ask.attempt > 1 and call.status == "overlong":
+        return replace(call, status="truncated", note=f"cut, and no room for more: {call.note}")
+    return call
 
 
 def call_row(ask: Ask, call: Call) -> dict[str, Any]:

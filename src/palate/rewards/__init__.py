@@ -2,11 +2,12 @@
 
 from palate.rewards.base import RewardModel, Scorer
 from palate.rewards.decide import decide
-from palate.rewards.judge.asked import AskedModel, Settled
+from palate.rewards.judge.asked import AskedModel, Rating, Settled
 from palate.rewards.registry import Setting, families, open_model, register
 
 __all__ = [
     "AskedModel",
+    "Rating",
     "RewardModel",
     "Scorer",
     "Setting",

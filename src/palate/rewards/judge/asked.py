@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from palate.llm.client import Ask, Client
 from palate.llm.served import SERVER_OPTIONS
-from palate.records import Call, Group, Verdict
+from palate.records import Call, Group, Score, Verdict
 from palate.rewards.described import Described
 from palate.spec import Spec
 
@@ -46,6 +46,15 @@ class AskedModel(Described, Protocol):
 
     def readable(self, call: Call) -> bool:
         """Whether a reply holds what was asked for."""
+        ...
+
+
+@runtime_checkable
+class Rating(AskedModel, Protocol):
+    """A reward model behind a server that gives each answer a number of its own, however many there are."""
+
+    def scores(self, group: Group, calls: Mapping[str, Call]) -> Sequence[Score]:
+        """Return what the replies (by key of their asks) give each answer, once a repeat. Pure."""
         ...
 
 

@@ -76,6 +76,10 @@ class Rater:
         notes = (*forms.flags(groups[0].answers), *verdict.notes, *([forms.UNSTABLE] if unstable else []))
         return Settled(replace(verdict, notes=notes))
 
+    def scores(self, group: Group, calls: Mapping[str, Call]) -> Sequence[Score]:
+        """Return a score for each answer and repeat."""
+        return [score for answer in group.answers for score in self._scores(group, answer, calls)]
+
     def readable(self, call: Call) -> bool:
         """Whether the reply holds a score."""
         return self._score(call, "").status == "ok"
