@@ -6,6 +6,7 @@ the last hidden states to its `score`, and reads one number at each answer's las
 tells `Paid` whose they are; the tokens are compared, so that a reward cannot land on another item's answer.
 """
 
+import gc
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -179,7 +180,12 @@ def train_actor(
     watch.counting = Counting(done, len(plan), settings.batch)
     if checkpoint:
         trainer.go_on(checkpoint[0], done, feed)
-    trainer.train()
+    # TRL's PPO collects garbage twice a step; what exists by now lives to the end and need not be looked through.
+    gc.freeze()
+    try:
+        trainer.train()
+    finally:
+        gc.unfreeze()
     return trainer.accelerator.unwrap_model(trainer.model).policy
 
 
@@ -220,7 +226,8 @@ def critic(policy: Policy, model: Any) -> Any:
 
 def random_state() -> dict[str, Any]:
     """Return the states of the random numbers that PPO draws: torch's and numpy's."""
-    name, keys, place, has_gauss, cached = np.random.get_state(legacy=True)
+    state: Any = np.random.get_state(legacy=True)
+    name, keys, place, has_gauss, cached = state
     return {
         "torch": torch.get_rng_state(),
         "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],

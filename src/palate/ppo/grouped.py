@@ -67,9 +67,7 @@ def train_grouped(
         tokenizer.pad_token = tokenizer.eos_token
     # One pass over all steps' questions in their order: where to go on is then a place in this list.
     rows = Dataset.from_dict({"prompt": [name for step in plan for name in step]})
-    trainer = Trainer(
-        model, reward, args, rows, processing_class=tokenizer, callbacks=[watch], peft_config=peft
-    )
+    trainer = Trainer(model, reward, args, rows, processing_class=tokenizer, callbacks=[watch], peft_config=peft)
     hush(trainer)
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     return trainer.accelerator.unwrap_model(trainer.model)

@@ -110,7 +110,7 @@ class Rewards:
         if not self._mask:
             raise Stopped(
                 f"{len(failed)} of {n} rewards failed; the first: {cause}\nNothing of this step was used. The same "
-                "command goes on from the last checkpoint; rloo and grpo can mask failures: on_failure = \"mask\"."
+                'command goes on from the last checkpoint; rloo and grpo can mask failures: on_failure = "mask".'
             )
         lost, asked = sum(a for a, _ in self._recent), sum(b for _, b in self._recent)
         if len(failed) == n or lost / asked > self._limit:
@@ -134,5 +134,5 @@ def _tally(completions: Sequence[Completion], scores: Sequence[Score]) -> Tally:
     if mean is not None and len(values) > 1:
         sd = sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1))
     length = sum(c.tokens for c in completions) / len(completions)
-    failures = Counter(s.status for s in scores if s.value is None)
+    failures: Counter[str] = Counter(s.status for s in scores if s.value is None)
     return Tally(len(scores), len(values), mean, sd, length, sum(c.cut for c in completions), failures)

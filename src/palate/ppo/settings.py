@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -18,6 +18,7 @@ Whole = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +82,7 @@ class Training:
         Raises:
             SpecError: an unknown setting, a value that is not possible, or two that do not go together.
         """
-        try:
-            found = _ADAPTER.validate_python({k: v for k, v in given.items() if v is not None})
-        except ValidationError as bad:
-            first = bad.errors()[0]
-            name = ".".join(str(part) for part in first["loc"])
-            if first["type"] == "missing":
-                raise SpecError(f"ppo train: '{name}' is needed.") from None
-            raise SpecError(f"ppo train: {name} = {first['input']!r}: {first['msg'].lower()}.") from None
+        found = checked(_ADAPTER, given, "ppo train")
         found.check()
         return found
 
@@ -104,8 +98,8 @@ class Training:
             raise SpecError(f"ppo train: a batch of {self.batch} is no multiple of minibatch = {self.at_once}.")
         if self.method == "ppo" and self.on_failure == "mask":
             raise SpecError(
-                "ppo train: on_failure = mask needs rloo or grpo. TRL's PPO adds every answer's reward to its last token "
-                "and cannot leave one out, so a failed reward can only stop it."
+                "ppo train: on_failure = mask needs rloo or grpo. TRL's PPO adds a reward to every answer and cannot leave "
+                "one out, so a failed reward can only stop it."
             )
         if self.method != "ppo" and self.ppo_epochs is not None:
             raise SpecError(f"ppo train: ppo_epochs is a setting of ppo, not of {self.method}.")
@@ -133,6 +127,22 @@ class Training:
         if self.method == "ppo":
             resolved["ppo_epochs"] = self.ppo_epochs or PPO_EPOCHS
         return asdict(self) | resolved
+
+
+def checked(adapter: TypeAdapter[T], given: Mapping[str, Any], what: str) -> T:
+    """Return a record made of settings; what is None counts as not given.
+
+    Raises:
+        SpecError: an unknown setting, one that is missing, or a value that is not possible.
+    """
+    try:
+        return adapter.validate_python({k: v for k, v in given.items() if v is not None})
+    except ValidationError as bad:
+        first = bad.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "missing":
+            raise SpecError(f"{what}: '{name}' is needed.") from None
+        raise SpecError(f"{what}: {name} = {first['input']!r}: {first['msg'].lower()}.") from None
 
 
 _ADAPTER: TypeAdapter[Training] = TypeAdapter(Training)

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from palate.errors import MissingExtra, PalateError, RunError, SpecError
+from palate.llm.client import Spending
+from palate.llm.transport import Told
 from palate.ppo.curve import BOARD, PICTURE, Curve, board_rows, draw, gain
 from palate.ppo.policy import Policy, open_policy
 from palate.ppo.prompts import Prompts, Source, make_prompts, open_source
 from palate.ppo.reward import Rewards
 from palate.ppo.schedule import schedule, steps_of
 from palate.ppo.settings import Training
-from palate.rewards import Scorer, Setting, open_model
-from palate.llm.client import Spending
-from palate.llm.transport import Told
-from palate.spec import Spec, short_model
+from palate.rewards import AskedModel, Scorer, Setting, open_model
+from palate.spec import model_name, short_model
 from palate.store import RunFolder
 from palate.store.folder import digest_of
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from palate.ppo.watch import Seen
 
 POLICY, ADAPTER = "policy", "adapter"
-FREE = ("steps", "epochs", "save_every", "max_failure_rate", "on_failure")
+# Not in the digest: how long to go on, and what is told apart by identities rather than by strings.
+FREE = ("steps", "epochs", "save_every", "max_failure_rate", "on_failure", "data", "view", "retriever")
 KL_UNITS = {
     "ppo": "nats an answer, log π − log π₀ summed over its tokens",
     "rloo": "nats a token, mean of log π − log π₀",
@@ -108,10 +109,14 @@ def open_reward(text: str, view: str, setting: Setting) -> Scorer:
         SpecError: it compares or is asked instead.
     """
     model = open_model(text, setting=setting)
-    if not hasattr(model, "score"):
-        raise SpecError(f"reward '{text}': a policy is paid in numbers; take hf/, likelihood/, dpo/, http/ or builtin/.")
+    if isinstance(model, AskedModel):
+        raise SpecError(
+            f"reward '{text}': a policy is paid in numbers; take hf/, likelihood/, dpo/, http/ or builtin/."
+        )
     if model.needs_context and view == "question":
-        raise SpecError(f"reward '{text}': it measures what a context adds, so under 'question' there is nothing to pay.")
+        raise SpecError(
+            f"reward '{text}': it measures what a context adds, so under 'question' there is nothing to pay."
+        )
     return model
 
 
@@ -143,7 +148,9 @@ def _record(folder: RunFolder, job: Job) -> dict[str, Any]:
     if old.get("digest") != digest_of(config)[:16]:
         before = old.get("config", {})
         names = sorted(k for k in config.keys() | before.keys() if config.get(k) != before.get(k))
-        raise RunError(f"{folder.path}: holds another training; these differ: {', '.join(names)}. Choose another --out.")
+        raise RunError(
+            f"{folder.path}: holds another training; these differ: {', '.join(names)}. Choose another --out."
+        )
     return old
 
 
@@ -276,7 +283,7 @@ def open_policy_tokenizer(policy: Policy) -> Any:
 def _result(job: Job, rows: Sequence[Mapping[str, Any]], out: Path) -> dict[str, Any]:
     """Draw the curve, write the board, and return the figures."""
     settings = job.settings
-    system = short_model(Spec.parse(settings.reward, "model").head)
+    system = short_model(model_name(job.scorer.identity))
     source = {
         "data": job.source.data.name,
         "view": str(job.source.view),
