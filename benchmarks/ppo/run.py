@@ -21,7 +21,7 @@ from palate.ppo import METHODS, train
 from ppo.parts import Ruled, constant, letter, settings, share_of_e
 
 SEEDS = (0, 1, 2)
-SIZES = {"steps": 20, "batch": 32, "minibatch": 32, "response": 12, "lr": 3e-3}
+SIZES = {"steps": 20, "batch": 32, "minibatch": 32, "response": 12}
 
 
 def measure(method: str, seed: int, pays: bool, policy: Path, out: Path) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from typing import Any
 from palate.ppo import Training
 from palate.records import Answer, Group, Score
 
+# Rates at which a tiny random policy learns in a few steps; PPO makes several updates a step, the others one.
+RATES = {"ppo": 3e-3, "rloo": 1e-2, "grpo": 1e-2}
 Rule = Callable[[Answer], Score]
 
 
@@ -68,7 +70,7 @@ def settings(method: str, policy: object, **changes: Any) -> Training:
         "batch": 16,
         "minibatch": 16,
         "response": 8,
-        "lr": 1e-2,
+        "lr": RATES[method],
         "kl": 0.0,
         "save_every": 100,
     }

@@ -28,7 +28,7 @@ from rewards.servers import Site, ok, results
 from rewards.servers import palate as palate_server
 
 pytestmark = pytest.mark.ppo
-LEARN = {"steps": 14, "batch": 32, "minibatch": 32, "response": 12, "lr": 3e-3}
+LEARN = {"steps": 14, "batch": 32, "minibatch": 32, "response": 12}
 
 
 @pytest.fixture(scope="session")

@@ -98,8 +98,8 @@ class Training:
             raise SpecError(f"ppo train: a batch of {self.batch} is no multiple of minibatch = {self.at_once}.")
         if self.method == "ppo" and self.on_failure == "mask":
             raise SpecError(
-                "ppo train: on_failure = mask needs rloo or grpo. TRL's PPO adds a reward to every answer and cannot leave "
-                "one out, so a failed reward can only stop it."
+                "ppo train: on_failure = mask needs rloo or grpo: TRL has PPO pay every answer and leaves none out, "
+                "so a failed reward can only stop it."
             )
         if self.method != "ppo" and self.ppo_epochs is not None:
             raise SpecError(f"ppo train: ppo_epochs is a setting of ppo, not of {self.method}.")
