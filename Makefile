@@ -1,16 +1,18 @@
 # make demo   a fresh virtual environment with the core alone (no torch, no key), then the main job on the sample
 # make lint   formatting, types, imports between floors
 # make test   everything the tests need, then the tests
+# make test-ppo   the tests that train policies, in an environment of their own: TRL caps what the others need
 # make full   the tests and the benchmarks
 
 PYTHON ?= python3
 VENV   ?= .venv
 DEMO   ?= .venv-demo
+PPO    ?= .venv-ppo
 BIN     = $(VENV)/bin
 VIEWS   = --view question --view 'history?user=none' --view swapped --view history --view oracle
 PROBES  = --model builtin/random --model builtin/length --model builtin/style --model builtin/lexical
 
-.PHONY: demo picture lint test full bench clean
+.PHONY: demo picture lint test test-ppo full bench bench-ppo clean
 
 demo:
 	@test -x $(DEMO)/bin/palate || ($(PYTHON) -m venv $(DEMO) && $(DEMO)/bin/pip install --quiet .)
@@ -37,6 +39,14 @@ lint: $(VENV)/.ready
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
+$(PPO)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(PPO)
+	$(PPO)/bin/pip install --quiet --constraint constraints.txt --editable '.[hf,hub,llm,ppo]' hypothesis pytest
+	@touch $@
+
+test-ppo: $(PPO)/.ready
+	$(PPO)/bin/python -m pytest -m ppo tests/ppo
+
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/core/run.py
 	$(BIN)/python benchmarks/judge/run.py
@@ -44,7 +54,11 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/annotate/run.py
 	$(BIN)/python benchmarks/audit/run.py
 
-full: lint test bench
+# Three seeds a method, and the same with a reward that never changes.
+bench-ppo: $(PPO)/.ready
+	$(PPO)/bin/python benchmarks/ppo/run.py
+
+full: lint test test-ppo bench bench-ppo
 
 clean:
-	rm -rf $(VENV) $(DEMO) runs benchmarks/.work
+	rm -rf $(VENV) $(DEMO) $(PPO) runs benchmarks/.work

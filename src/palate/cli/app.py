@@ -6,7 +6,11 @@ from typing import Any, NoReturn
 
 import typer
 
+<<<<<<< HEAD
 from palate.cli import annotate, audit, bon, build, data, evaluate, plan, regrade, report, retrieve, serve
+=======
+from palate.cli import data, evaluate, plan, ppo, regrade, report, retrieve
+>>>>>>> ppo
 from palate.errors import PalateError, Stopped
 
 app = typer.Typer(
@@ -28,6 +32,7 @@ app.command("serve")(serve.command)
 data.app.command("audit")(audit.command)
 app.add_typer(annotate.app, name="annotate")
 app.add_typer(data.app, name="data")
+app.add_typer(ppo.app, name="ppo")
 
 # typer carries its own copy of click; this is the base of the usage errors of whichever it is.
 UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
