@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from palate.cli import data, evaluate, plan, regrade, report, retrieve
+from palate.cli import data, evaluate, plan, ppo, regrade, report, retrieve
 from palate.errors import PalateError, Stopped
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command("regrade")(regrade.command)
 app.command("retrieve")(retrieve.command)
 app.command("plan")(plan.command)
 app.add_typer(data.app, name="data")
+app.add_typer(ppo.app, name="ppo")
 
 # typer carries its own copy of click; this is the base of the usage errors of whichever it is.
 UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
