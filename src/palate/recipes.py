@@ -1,25 +1,35 @@
-"""Recipes: TOML files whose keys are the long option names of one command."""
+"""Recipes: a command's options in a TOML file. Keys are the long names of its options; the command line wins."""
 
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from palate.errors import SpecError, did_you_mean
+from palate.errors import DataError, SpecError, did_you_mean
 
 
 def read_recipe(path: Path, allowed: Iterable[str]) -> dict[str, Any]:
-    """Return the settings of a recipe.
+    """Return the options that a recipe sets, by long name without dashes in front: `base-url`.
+
+    Args:
+        path: a TOML file of plain values and lists of them; it has no tables.
+        allowed: the long names of the command's options.
 
     Raises:
-        SpecError: not TOML, or a key that the command does not know.
+        DataError: no such file, or not TOML.
+        SpecError: a key that is no option, or a table.
     """
+    names = list(allowed)
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
-        raise SpecError(f"{path}: not a readable TOML file ({bad}).") from None
-    names = list(allowed)
-    for name in found:
-        if name not in names:
-            raise SpecError(f"{path}: unknown key '{name}'.{did_you_mean(name, names)}")
+    except FileNotFoundError:
+        raise DataError(f"recipe '{path}': no such file.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, IsADirectoryError) as bad:
+        raise DataError(f"recipe '{path}': not TOML ({bad}).") from None
+    for key, value in found.items():
+        if key not in names:
+            raise SpecError(f"recipe '{path}': unknown option '{key}'.{did_you_mean(key, names)}")
+        plain = value if isinstance(value, list) else [value]
+        if not all(isinstance(v, str | int | float | bool) for v in plain):
+            raise SpecError(f"recipe '{path}': '{key}' must be a text, a number, true or false, or a list of them.")
     return found
