@@ -1,20 +1,15 @@
-<<<<<<< HEAD
 """Recipes: a command's options in a TOML file. Keys are the long names of its options; the command line wins."""
-=======
-"""Recipes: a TOML file whose keys are the long option names of one command."""
->>>>>>> ppo
 
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-<<<<<<< HEAD
 from palate.errors import DataError, SpecError, did_you_mean
 
 
 def read_recipe(path: Path, allowed: Iterable[str]) -> dict[str, Any]:
-    """Return the options that a recipe sets, by long name without dashes in front: `base-url`.
+    """Return the options that a recipe sets, by their names in `allowed`; `-` and `_` in a name are the same.
 
     Args:
         path: a TOML file of plain values and lists of them; it has no tables.
@@ -24,7 +19,7 @@ def read_recipe(path: Path, allowed: Iterable[str]) -> dict[str, Any]:
         DataError: no such file, or not TOML.
         SpecError: a key that is no option, or a table.
     """
-    names = list(allowed)
+    names = {name.replace("_", "-"): name for name in allowed}
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -32,35 +27,9 @@ def read_recipe(path: Path, allowed: Iterable[str]) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, IsADirectoryError) as bad:
         raise DataError(f"recipe '{path}': not TOML ({bad}).") from None
     for key, value in found.items():
-        if key not in names:
+        if key.replace("_", "-") not in names:
             raise SpecError(f"recipe '{path}': unknown option '{key}'.{did_you_mean(key, names)}")
         plain = value if isinstance(value, list) else [value]
         if not all(isinstance(v, str | int | float | bool) for v in plain):
             raise SpecError(f"recipe '{path}': '{key}' must be a text, a number, true or false, or a list of them.")
-    return found
-=======
-from palate.errors import SpecError, did_you_mean
-
-
-def read_recipe(path: Path, allowed: Iterable[str]) -> dict[str, Any]:
-    """Return the settings in a recipe; `-` and `_` in names are the same, and names come back with `_`.
-
-    Args:
-        path: the file.
-        allowed: the names it may hold.
-
-    Raises:
-        SpecError: no such file, not TOML, or a name that is not allowed.
-    """
-    try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise SpecError(f"recipe {path}: no such file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
-        raise SpecError(f"recipe {path}: not TOML: {bad}.") from None
-    names = {name.replace("-", "_") for name in allowed}
-    for name in found:
-        if name.replace("-", "_") not in names:
-            raise SpecError(f"recipe {path}: unknown '{name}'.{did_you_mean(name, names)}")
-    return {name.replace("-", "_"): value for name, value in found.items()}
->>>>>>> ppo
+    return {names[key.replace("_", "-")]: value for key, value in found.items()}

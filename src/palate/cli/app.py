@@ -6,11 +6,7 @@ from typing import Any, NoReturn
 
 import typer
 
-<<<<<<< HEAD
-from palate.cli import annotate, audit, bon, build, data, evaluate, plan, regrade, report, retrieve, serve
-=======
-from palate.cli import data, evaluate, plan, ppo, regrade, report, retrieve
->>>>>>> ppo
+from palate.cli import annotate, audit, bon, build, data, evaluate, plan, ppo, regrade, report, retrieve, serve
 from palate.errors import PalateError, Stopped
 
 app = typer.Typer(
@@ -29,10 +25,10 @@ app.command("plan")(plan.command)
 app.command("build")(build.command)
 app.command("bon")(bon.command)
 app.command("serve")(serve.command)
+app.add_typer(ppo.app, name="ppo")
 data.app.command("audit")(audit.command)
 app.add_typer(annotate.app, name="annotate")
 app.add_typer(data.app, name="data")
-app.add_typer(ppo.app, name="ppo")
 
 # typer carries its own copy of click; this is the base of the usage errors of whichever it is.
 UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")

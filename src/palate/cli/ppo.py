@@ -1,4 +1,4 @@
-"""`palate ppo train | evaluate`."""
+"""`palate ppo train | evaluate`, and what `ppo_verl` adds."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from palate.cli import ppo_verl
 from palate.cli.output import interval, points, print_json, print_table, progress_bar, share
 
 app = typer.Typer(
@@ -14,6 +15,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+app.command("prepare")(ppo_verl.prepare)
+app.command("verl")(ppo_verl.verl)
 RECIPE = "A TOML file with any of these options and rarer ones; what is given here wins."
 
 
