@@ -305,6 +305,46 @@ class TestFaults:
         assert shared == pytest.approx(whole, abs=1e-5)
 
 
+class TestTwoParts:
+    @pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
+    @pytest.mark.parametrize("two_parts", [True, False])
+    def test_both_ways_give_the_numbers_of_whole_texts(
+        self, tiny: TinyModels, kind: str, two_parts: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from palate.rewards.prefix import two_parts as module
+
+        passes, attention = [], module._attention
+
+        def counted(*args: Any, **rest: Any) -> Any:
+            passes.append(1)
+            return attention(*args, **rest)
+
+        monkeypatch.setattr(module, "NAME", f"counted-{kind}-{two_parts}")
+        monkeypatch.setattr(module, "_attention", counted)
+        model: Any = open_model(f"hf/{tiny(kind)}")
+        model.prepare()
+        model.engine.two_parts = two_parts
+        assert {s.answer_id: s.value for s in model.score(LONG)} == pytest.approx(alone(tiny(kind), LONG), abs=1e-5)
+        assert bool(passes) == two_parts
+
+    def test_a_model_that_cannot_is_still_shared(self, tiny: TinyModels, monkeypatch: pytest.MonkeyPatch) -> None:
+        from palate.rewards.prefix import two_parts
+
+        def wrong(module: Any, query: Any, *_: Any, **__: Any) -> Any:
+            return query.transpose(1, 2).contiguous(), None
+
+        def refuses(*_: Any, **__: Any) -> Any:
+            raise NotImplementedError("no such option")
+
+        for k, attention in enumerate((wrong, refuses)):
+            monkeypatch.setattr(two_parts, "NAME", f"cannot-{k}")
+            monkeypatch.setattr(two_parts, "_attention", attention)
+            model: Any = open_model(f"hf/{tiny()}")
+            assert {s.answer_id: s.value for s in model.score(LONG)} == pytest.approx(alone(tiny(), LONG), abs=1e-5)
+            assert model.environment["shared_prefix"].startswith("on; against whole texts: one prompt")
+            assert not model.engine.two_parts
+
+
 IDS = st.lists(st.integers(0, 3), min_size=1, max_size=12).map(lambda ids: Text(tuple(ids)))
 
 
