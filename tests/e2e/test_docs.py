@@ -77,3 +77,16 @@ def test_readme_shows_the_table_that_its_command_prints(tmp_path: Path) -> None:
     table = next(t for language, _, t in blocks(ROOT / "README.md") if language == "text")
     for line in table.splitlines():
         assert " ".join(line.split()) in printed
+
+
+def test_the_audit_page_shows_the_verdicts_that_its_command_prints(tmp_path: Path) -> None:
+    page = blocks(ROOT / "docs" / "audit.md")
+    line = next(t for language, _, t in page if language == "bash")
+    args = [sys.executable, "-m", *shlex.split(line)]
+    shown = subprocess.run(args, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    printed = [" ".join(row.split()) for row in shown.splitlines()]
+    table = next(t for language, _, t in page if language == "text")
+    told = [" ".join(row.split()) for row in table.splitlines()]
+    assert told == [row for row in printed[2:] if row and set(row) != {"─"}][: len(told)]
+    assert printed[-3] == told[-1]
+    assert (tmp_path / "audit" / "audit.html").is_file()

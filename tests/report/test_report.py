@@ -14,13 +14,13 @@ import palate
 from palate.data import open_data
 from palate.errors import PalateError, RunError
 from palate.evaluation import Run, measure
+from palate.evaluation.names import cut, distinct
 from palate.planning.made import plan_all
 from palate.report import Report, figures, write_report
 from palate.report.browser import chunks
 from palate.report.build import family_of
 from palate.report.lines import lines
 from palate.report.load import load_boards
-from palate.report.names import cut, distinct
 from palate.store import RowLog, RunFolder, digest_of
 from rows import make_row
 

@@ -139,7 +139,7 @@ def test_bad_models(model: str, message: str) -> None:
 
 
 def test_a_family_cannot_be_taken_twice() -> None:
-    assert families() == ["builtin", "hf", "http", "judge", "rate"]
+    assert families() == ["builtin", "dpo", "hf", "http", "judge", "likelihood", "rate"]
     with pytest.raises(ValueError, match="already"):
         register("builtin", lambda *_: None)  # type: ignore[arg-type, return-value]
 

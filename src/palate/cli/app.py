@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from palate.cli import data, evaluate, plan, regrade, report, retrieve
+from palate.cli import annotate, audit, build, data, evaluate, plan, regrade, report, retrieve
 from palate.errors import PalateError, Stopped
 
 app = typer.Typer(
@@ -22,6 +22,9 @@ app.command("report")(report.command)
 app.command("regrade")(regrade.command)
 app.command("retrieve")(retrieve.command)
 app.command("plan")(plan.command)
+app.command("build")(build.command)
+data.app.command("audit")(audit.command)
+app.add_typer(annotate.app, name="annotate")
 app.add_typer(data.app, name="data")
 
 # typer carries its own copy of click; this is the base of the usage errors of whichever it is.

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from palate.cli.output import points, share
+from palate.evaluation.names import cut
 from palate.report.agreement import Half, Pair, counts
 from palate.report.compare import Comparison, Side
-from palate.report.names import cut
 
 WIDTH = 80
 SHOWN = 10

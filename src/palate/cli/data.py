@@ -1,10 +1,16 @@
-"""`palate data check | show | convert`."""
+"""`palate data check | show | convert | export`."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from palate.cli.output import print_json, print_table, share
+
+if TYPE_CHECKING:
+    from palate.data import Dataset
+    from palate.records import Query
 
 app = typer.Typer(
     help="Look at data, check it, bring it into Palate's form.", no_args_is_help=True, rich_markup_mode=None
@@ -84,3 +90,55 @@ def convert(
 
     count = convert_data(data, out, rename)
     typer.echo(f"{count} records written to {out}")
+
+
+@app.command()
+def export(
+    data: str = typer.Argument(..., help="A data string."),
+    out: Path = typer.Argument(..., help="The file to write: .jsonl, for label-studio .json; must not exist."),
+    to: str = typer.Option(..., help="rewardbench, trl, lamp-qa, personalized-rewardbench or label-studio."),
+    view: str | None = typer.Option(
+        None, help="question or history: what prompts say of the user. [question; label-studio: history]"
+    ),
+    retriever: str = typer.Option("bm25", help="Ranks the posts under --view history."),
+    with_keys: bool = typer.Option(
+        False, "--with-keys", help="Write rubric and narrative too; for label-studio the tasks of step two."
+    ),
+    json: bool = typer.Option(False, "--json", help="Print what was written and lost as JSON."),
+) -> None:
+    """Write data in the form of another tool, and say what that form cannot hold."""
+    from palate.data import open_data
+    from palate.data.export import export_data
+
+    opened = open_data(data)
+    made = export_data(opened, out, to, _asker(opened, to, view, retriever, with_keys), with_keys=with_keys)
+    if made.lost:
+        told = ", ".join(f"{name} ({count})" for name, count in made.lost.items())
+        typer.echo(f"left behind, with the number of items that had it: {told}", err=True)
+    if json:
+        print_json({"count": made.count, "files": [str(p) for p in made.files], "lost": dict(made.lost)})
+    else:
+        typer.echo(f"{made.count} records written to {' and '.join(map(str, made.files))}")
+
+
+def _asker(data: "Dataset", form: str, view: str | None, retriever: str, with_keys: bool) -> "Callable[[str], Query]":
+    """Return what makes an item's query under the view that an export's prompts are written with."""
+    from palate.errors import PalateError, SpecError
+    from palate.retrieval import make_retriever
+    from palate.views import Looker, NoContext, View
+
+    shows_history = form == "label-studio" and not with_keys
+    seen = View.parse(view or ("history" if shows_history else "question"))
+    if seen.name not in ("question", "history") or seen.user != "own":
+        raise SpecError(f"--view '{view}': an export knows question and history.")
+    if view and form == "label-studio" and with_keys and seen.name == "history":
+        raise SpecError("--view history: step two shows the rubric instead of the history.")
+    looker = Looker(data, make_retriever(retriever))
+
+    def asked(item_id: str) -> "Query":
+        query = looker.query(item_id, seen)
+        if isinstance(query, NoContext):
+            raise PalateError(f"item '{item_id}' under '{seen}': {query.reason}.")
+        return query
+
+    return asked

@@ -118,7 +118,7 @@ class _Lines:
 
 
 def _short(name: str) -> str:
-    return name.rpartition("--")[0]
+    return name.rpartition("--")[0] or name
 
 
 def figures(found: Mapping[str, Any]) -> list[str]:

@@ -11,7 +11,8 @@ from typing import Any
 from palate.data.dataset import Dataset
 from palate.data.formats import FIELDS
 from palate.data.index import Entry, Index, build_index, nothing
-from palate.data.source import locate, parse
+from palate.data.problems import Problems
+from palate.data.source import Source, locate, parse
 from palate.records import Item
 
 SHOWN = 5
@@ -50,10 +51,7 @@ def check_data(text: str) -> Checked:
     Raises:
         DataError: there is nothing to read at all.
     """
-    spec = parse(text)
-    source = locate(spec)
-    index = build_index(source, spec.options.get("split", "test"), skip=False, check=True)
-    data = Dataset(spec, source, index)
+    data, index, source = _read(text)
     lengths = _length_accuracy(data)
     found = (
         _misspelt(index),
@@ -75,6 +73,27 @@ def check_data(text: str) -> Checked:
         tuple(chain.from_iterable(found)),
         lengths,
     )
+
+
+def open_leniently(text: str) -> tuple[Dataset, Problems]:
+    """Open the data that a string names with the records that can be used, and tell what is wrong with the others.
+
+    Twins that are none stay in it.
+
+    Raises:
+        DataError: no record can be used.
+    """
+    data, index, source = _read(text)
+    if not len(data):
+        raise nothing(index, source, data.split)
+    return data, index.problems
+
+
+def _read(text: str) -> tuple[Dataset, Index, Source]:
+    spec = parse(text)
+    source = locate(spec)
+    index = build_index(source, spec.options.get("split", "test"), skip=False, check=True)
+    return Dataset(spec, source, index), index, source
 
 
 def _figures(data: Dataset, columns: Iterable[str]) -> dict[str, Any]:
@@ -128,8 +147,21 @@ def _unanswered(data: Dataset) -> Iterator[str]:
     yield from _listed(f"no answers (unknown columns: {unknown or 'none'})", bare)
 
 
-def _contradictions(data: Dataset) -> Iterator[str]:
-    """The same question and answers with opposite labels: twins if the users differ, else a contradiction."""
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Pairs of items with one question and the same two answers: the first one's id and the later one's.
+
+    `opposed` have opposite labels though the user is the same or unknown, `again` the same label and user, and
+    `strangers` opposite labels and two users, without being named as twins.
+    """
+
+    opposed: tuple[tuple[str, str], ...]
+    again: tuple[tuple[str, str], ...]
+    strangers: tuple[tuple[str, str], ...]
+
+
+def find_repeated(data: Dataset) -> Repeated:
+    """Return which items have the same question and answers: twins if the users differ, else a contradiction."""
     seen: dict[tuple[bytes, ...], Entry] = {}
     opposed, again, strangers = [], [], []
     for entry in data.entries.values():
@@ -138,18 +170,24 @@ def _contradictions(data: Dataset) -> Iterator[str]:
         question, chosen, rejected = entry.prints
         other = seen.get((question, rejected, chosen))
         if other is not None and (entry.user_id is None or entry.user_id == other.user_id):
-            opposed.append(f"{other.id} and {entry.id}")
+            opposed.append((other.id, entry.id))
         elif other is not None and entry.twin is None:
-            strangers.append(f"{other.id} and {entry.id}")
+            strangers.append((other.id, entry.id))
         if (first := seen.setdefault(entry.prints, entry)) is not entry and first.user_id == entry.user_id:
-            again.append(f"{first.id} and {entry.id}")
-    yield from _listed("the same pair with opposite labels", opposed)
-    yield from _listed("the same pair twice", again)
-    yield from _listed("opposed answers of two users; twins must name each other in 'twin'", strangers)
+            again.append((first.id, entry.id))
+    return Repeated(tuple(opposed), tuple(again), tuple(strangers))
+
+
+def _contradictions(data: Dataset) -> Iterator[str]:
+    found = find_repeated(data)
+    yield from _listed("the same pair with opposite labels", [" and ".join(p) for p in found.opposed])
+    yield from _listed("the same pair twice", [" and ".join(p) for p in found.again])
+    unnamed = [" and ".join(p) for p in found.strangers]
+    yield from _listed("opposed answers of two users; twins must name each other in 'twin'", unnamed)
 
 
 def _history(data: Dataset) -> Iterator[str]:
-    asked, answered, later, twice = [], [], [], []
+    asked, answered, dated, twice = [], [], [], []
     for item_id in data.ids:
         item = data.get(item_id)
         words = _words(item.question)
@@ -162,11 +200,11 @@ def _history(data: Dataset) -> Iterator[str]:
                 asked.append(f"{item.id} (post {post.id})")
             if _near(chosen, own) or _quotes(chosen, own):
                 answered.append(f"{item.id} (post {post.id})")
-            if _after(post.date, _date(item)):
-                later.append(f"{item.id} (post {post.id})")
+            if later(post.date, date_of(item)):
+                dated.append(f"{item.id} (post {post.id})")
     yield from _listed("the question stands in the history", asked)
     yield from _listed("the chosen answer is quoted in the history", answered)
-    yield from _listed("a post is dated after the question", later)
+    yield from _listed("a post is dated after the question", dated)
     yield from _listed("post ids repeat within a history", twice)
 
 
@@ -185,13 +223,14 @@ def _listed(what: str, found: list[str]) -> Iterator[str]:
         yield f"{what}: {', '.join(found[:SHOWN])}{more}"
 
 
-def _date(item: Item) -> str | None:
+def date_of(item: Item) -> str | None:
+    """Return when the question was asked, if a column `date` tells."""
     value = item.extra.get("date")
     return value if isinstance(value, str) else None
 
 
-def _after(one: str | None, other: str | None) -> bool:
-    """Whether an ISO date or time is later than another, as far as the coarser of the two tells."""
+def later(one: str | None, other: str | None) -> bool:
+    """Tell whether an ISO date or time is later than another, as far as the coarser of the two tells."""
     if one is None or other is None:
         return False
     known = min(len(one), len(other))

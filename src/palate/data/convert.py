@@ -9,6 +9,7 @@ from palate.data.dataset import Dataset, open_data
 from palate.data.formats import FIELDS
 from palate.data.lines import BadLine, parse_object, read_lines
 from palate.data.source import locate, parse
+from palate.data.written import new_file
 from palate.errors import DataError, SpecError, did_you_mean
 from palate.records import Key, Post
 from palate.spec import Spec
@@ -26,27 +27,17 @@ def convert_data(data: str, out: Path, maps: Sequence[str] = ()) -> int:
         DataError: the output exists, a source is not there, or the result has problems; nothing is left behind then.
         SpecError: a map that cannot be read.
     """
-    if out.exists():
-        raise DataError(f"{out}: exists already; nothing was written.")
-    if out.suffix != ".jsonl":
-        raise DataError(f"{out}: the output must end in .jsonl.")
-    if not out.parent.is_dir():
-        raise DataError(f"{out}: the folder {out.parent} is not there.")
     pairs = [_pair(text) for text in maps]
     rows = _mapped(data, pairs) if pairs else _known(open_data(data))
-    temporary = out.with_name(f".{out.stem}.new.jsonl")
-    try:
-        with temporary.open("w", encoding="utf-8") as handle:
-            for row in rows:
-                handle.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
-        count = len(open_data(str(Spec(str(temporary)))))
-        temporary.replace(out)
-    except DataError as bad:
-        texts = [text.replace(temporary.stem, out.stem) for text in (str(bad), *bad.problems)]
-        raise DataError(texts[0], tuple(texts[1:])) from None
-    finally:
-        temporary.unlink(missing_ok=True)
-    return count
+    with new_file(out, ".jsonl") as temporary:
+        try:
+            with temporary.open("w", encoding="utf-8") as handle:
+                for row in rows:
+                    handle.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
+            return len(open_data(str(Spec(str(temporary)))))
+        except DataError as bad:
+            texts = [text.replace(temporary.stem, out.stem) for text in (str(bad), *bad.problems)]
+            raise DataError(texts[0], tuple(texts[1:])) from None
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -215,7 +215,7 @@ def _check_twins(index: Index, source: Source, *, drop: bool) -> list[Entry]:
     """Note twins that are none and return them; with `drop` take them out, and those who lose their twin thereby."""
     found: list[Entry] = []
     while True:
-        faults = {e.id: fault for e in index.entries.values() if (fault := _twin_fault(e, index.entries))}
+        faults = {e.id: fault for e in index.entries.values() if (fault := twin_fault(e, index.entries))}
         for name, fault in faults.items():
             entry = index.entries[name]
             index.problems.add(source.parts[entry.part].at(entry.line), fault)
@@ -226,7 +226,8 @@ def _check_twins(index: Index, source: Source, *, drop: bool) -> list[Entry]:
             return found
 
 
-def _twin_fault(entry: Entry, entries: Mapping[str, Entry]) -> str | None:
+def twin_fault(entry: Entry, entries: Mapping[str, Entry]) -> str | None:
+    """Return why the item that an entry names as its twin is none; None if it is, or if it names none."""
     if entry.twin is None:
         return None
     other = entries.get(entry.twin)

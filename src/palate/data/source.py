@@ -177,7 +177,9 @@ def _hub(spec: Spec) -> Source:
         revision = None if local else pinned or HfApi().dataset_info(name, revision=spec.revision).sha
         chosen = spec.options.get("config")
         configs = [chosen] if chosen else datasets.get_dataset_config_names(name, revision=revision)
-        tables = {config: datasets.load_dataset(name, config, revision=revision) for config in configs}
+        # the library knows a local folder by its name alone, so its cache may hold what stood there before
+        anew = {"download_mode": "force_redownload"} if local else {}
+        tables = {c: datasets.load_dataset(name, c, revision=revision, **anew) for c in configs}
     # the bases of the hub's error hold those of its HTTP library, whichever that is
     except (*HfHubHTTPError.__bases__, DatasetsError, OSError, ValueError) as bad:
         raise DataError(f"data '{spec}': the hub did not give it: {bad}") from bad

@@ -17,18 +17,20 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+NO_SCRIPT = "'none'"
 
 
-def render_page(package: str, template: str, values: Mapping[str, Any], script: str) -> str:
+def render_page(package: str, template: str, values: Mapping[str, Any], script: str | None = None) -> str:
     """Return the page that `template` of `package` makes of `values`; `base.html` is the kit's.
 
-    The only scripts that the page lets run are the kit's and the file `script` of `package`, by their hashes.
+    The only scripts that the page lets run are the kit's and the file `script` of `package`, by their hashes; without
+    `script` there is none at all.
     """
-    scripts = [_asset("palate.pages", "kit.js"), _asset(package, script)]
+    scripts = [asset("palate.pages", "kit.js"), asset(package, script)] if script else []
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
-    page = {"style": _asset("palate.pages", "style.css"), "scripts": scripts}
-    page["policy"] = Markup(f"{POLICY}; script-src {hashes}")
-    return _environment(package).get_template(template).render(**page, **values)
+    page = {"style": asset("palate.pages", "style.css"), "scripts": scripts}
+    page["policy"] = Markup(f"{POLICY}; script-src {hashes or NO_SCRIPT}")
+    return environment(package).get_template(template).render(**page, **values)
 
 
 def json_block(name: str, value: Any) -> Markup:
@@ -46,7 +48,8 @@ def packed_block(name: str, value: Any) -> Markup:
 
 
 @cache
-def _environment(package: str) -> "Environment":
+def environment(package: str) -> "Environment":
+    """Return the environment of `package`'s own templates and the kit's: escaping on, nothing undefined."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     loader = ChoiceLoader([PackageLoader(package, "templates"), PackageLoader("palate.pages", "templates")])
@@ -56,7 +59,8 @@ def _environment(package: str) -> "Environment":
 
 
 @cache
-def _asset(package: str, name: str) -> Markup:
+def asset(package: str, name: str) -> Markup:
+    """Return a style or script of `package`'s templates."""
     text = (files(package) / "templates" / name).read_text(encoding="utf-8")
     assert "</script" not in text, "it would end the script element"
     return Markup(text)

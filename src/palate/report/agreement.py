@@ -10,9 +10,9 @@ from decimal import Decimal
 from statistics import median
 
 from palate.errors import RunError
+from palate.evaluation.names import cut
+from palate.evaluation.runs import Row
 from palate.metrics.accuracy import tally
-from palate.report.names import cut
-from palate.report.sent import Row
 
 LARGEST = 1e300
 UNUSABLE = "unusable"

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from palate.evaluation.measure import LARGEST, SIZES
+from palate.evaluation.names import cut
 from palate.pages import inline, json_block, packed_block, render_page
 from palate.report import browser, figures
 from palate.report.board import board_rows, by_length, length_groups
 from palate.report.lines import LADDER, Line, headline_view, lines
 from palate.report.load import Board, LoadedRun, load_boards
-from palate.report.names import cut
 from palate.report.scorecards import find_scorecards
 from palate.spec import slug
 from palate.store import dump

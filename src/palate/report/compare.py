@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from palate.errors import RunError, SpecError
+from palate.evaluation.names import cut, titles
+from palate.evaluation.runs import Metrics, Model, Record, Row, read_metrics, read_record, read_rows, run_folders
 from palate.report.agreement import NOTHING, VOTES, Gaps, Pair, accuracies, counts, gaps_of, pair_up
-from palate.report.load import faulty_rows, run_folders
-from palate.report.names import cut, titles
-from palate.report.sent import Metrics, Model, Record, Row, read_metrics, read_record, read_rows
+from palate.report.load import faulty_rows
 from palate.store import digest_of
 
 WORST = 5

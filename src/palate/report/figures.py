@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from palate.evaluation.names import cut
 from palate.pages import COLOURS, figure, to_svg
 from palate.report.lines import Line
 from palate.report.load import LoadedRun
-from palate.report.names import cut
 
 STEPS = (("question", "question"), ("history?user=none", "filler"), ("history", "history"), ("oracle", "rubric"))
 PLAN = "plan"

@@ -1,6 +1,6 @@
 """Reading run folders without trusting them: outcomes are derived and figures computed again, and compared."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,10 @@ from palate.data import Dataset, open_data
 from palate.data.source import ENDINGS, SAMPLES, parse
 from palate.errors import PalateError, RunError
 from palate.evaluation.measure import measure
+from palate.evaluation.names import rankers, systems, titles
+from palate.evaluation.runs import Metrics, Record, Row, read_metrics, read_record, read_replies, read_rows, run_folders
 from palate.report.bare import measure_alone
-from palate.report.names import rankers, systems, titles
-from palate.report.sent import Metrics, Record, Row, read_metrics, read_record, read_replies, read_rows
 from palate.store import digest_of
-from palate.store.folder import RUN
 
 COMPARED = ("n", "scored", "correct", "wrong", "ties", "accuracy", "strict_accuracy")
 LEAST_COVERAGE = 0.95
@@ -95,17 +94,6 @@ def load_boards(paths: Sequence[Path], data: Sequence[str] = (), unread: list[st
     datasets = {d.digest: d for d in map(open_data, data)}
     boards = [_board(digest, group, datasets) for digest, group in groups.items()]
     return sorted(boards, key=lambda b: -len(b.runs))
-
-
-def run_folders(path: Path) -> Iterable[Path]:
-    """Return the run folders at or below `path`.
-
-    Raises:
-        RunError: there is no such folder.
-    """
-    if not path.is_dir():
-        raise RunError(f"{path}: no such folder.")
-    return [path] if (path / RUN).is_file() else [p.parent for p in path.rglob(RUN)]
 
 
 def _board(digest: str, group: Sequence[_Found], datasets: Mapping[str, Dataset]) -> Board:

@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from palate.records import Post
 from palate.retrieval.base import search_text
 
@@ -72,3 +75,40 @@ class Bm25:
         """Return the BM25 scores of `posts`."""
         query = content_words(question)
         return bm25_scores(query, [tokenize(search_text(p)) for p in posts])
+
+
+def bm25_matrix(
+    queries: Sequence[NDArray[np.uint64]], words: NDArray[np.uint64], owner: NDArray[np.intp], documents: int
+) -> NDArray[np.float64]:
+    """Return what `bm25_scores` gives many queries over one large collection, queries × documents.
+
+    Args:
+        queries: the words of each query, as numbers.
+        words: the words of all documents in a row.
+        owner: the document of each word, from 0.
+        documents: how many there are; some may have no words.
+    """
+    from scipy import sparse
+
+    wanted, first = np.unique(np.concatenate([*queries, np.empty(0, dtype=np.uint64)]), return_index=True)
+    if not len(wanted) or not len(words):
+        return np.zeros((len(queries), documents))
+    # Columns are in order of appearance, so that the sums do not depend on which numbers the words have.
+    column = np.argsort(np.argsort(first))
+    at = np.minimum(np.searchsorted(wanted, words), len(wanted) - 1)
+    hits = np.flatnonzero(wanted[at] == words)
+    ones = np.ones(len(hits))
+    # Few words of a document are asked for, so the table is kept sparse.
+    counts = sparse.csr_matrix((ones, (owner[hits], column[at[hits]])), shape=(documents, len(wanted)))
+    counts.sum_duplicates()
+    lengths = np.bincount(owner, minlength=documents)
+    # A document without words counts as one of length 1, as in `bm25_scores`.
+    lengths = np.maximum(lengths, 1).astype(float)
+    found = np.bincount(counts.indices, minlength=len(wanted))
+    idf = np.log(1 + (documents - found + 0.5) / (found + 0.5))
+    room = K1 * (1 - B + B * lengths / lengths.mean())
+    row = np.repeat(np.arange(documents), np.diff(counts.indptr))
+    counts.data = idf[counts.indices] * counts.data / (counts.data + room[row])
+    places = [column[np.searchsorted(wanted, q)] for q in queries]
+    asked = np.array([np.bincount(p, minlength=len(wanted)) for p in places], dtype=float)
+    return np.asarray((counts @ asked.T).T)

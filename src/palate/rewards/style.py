@@ -72,7 +72,7 @@ class StyleModel:
 
     @cached_property
     def _folds(self) -> dict[str, int]:
-        return {item: _fold(root) for item, root in components(self._data).items()}
+        return {item: fold_of(root) for item, root in components(self._data).items()}
 
     @cached_property
     def _weights(self) -> list[Array]:
@@ -81,8 +81,17 @@ class StyleModel:
             chosen, rejected = self._data.answers(item_id)
             rows.append(features(chosen.text) - features(rejected.text))
             folds.append(self._folds[item_id])
-        gaps, where = np.array(rows), np.array(folds)
-        return [fit_bradley_terry(gaps[where != fold]) for fold in range(FOLDS)]
+        return cross_fit(np.array(rows), np.array(folds))
+
+
+def cross_fit(gaps: Array, folds: NDArray[np.int_]) -> list[Array]:
+    """Return for each fold the weights fitted on the pairs of all others.
+
+    Args:
+        gaps: feature differences chosen minus rejected, one row a pair.
+        folds: the fold of each pair, see `fold_of`.
+    """
+    return [fit_bradley_terry(gaps[folds != fold]) for fold in range(FOLDS)]
 
 
 def fit_bradley_terry(gaps: Array) -> Array:
@@ -123,5 +132,6 @@ def components(data: Dataset) -> dict[str, str]:
     return {item: root(f"item {item}") for item in data.entries}
 
 
-def _fold(name: str) -> int:
+def fold_of(name: str) -> int:
+    """Return the fold of a component, see `components`."""
     return hashlib.sha256(name.encode()).digest()[0] % FOLDS

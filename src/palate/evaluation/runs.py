@@ -1,6 +1,6 @@
 """What stands in run folders, own or sent by others, as strict records. Nothing in them is believed unread."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -173,6 +173,17 @@ class Row(_Sent):
         if self.status != "ok":
             return self.outcome is None and self.chosen_score is None and self.rejected_score is None
         return self.outcome is not None and self.outcome == self.derived
+
+
+def run_folders(path: Path) -> Iterable[Path]:
+    """Return the run folders at or below `path`.
+
+    Raises:
+        RunError: there is no such folder.
+    """
+    if not path.is_dir():
+        raise RunError(f"{path}: no such folder.")
+    return [path] if (path / RUN).is_file() else [p.parent for p in path.rglob(RUN)]
 
 
 def read_record(folder: Path) -> tuple[Record, str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from urllib.parse import unquote
 
-from palate.report.sent import Model, Retriever
+from palate.evaluation.runs import Model, Retriever
 from palate.spec import Spec, model_name, short_model
 
 LONGEST = 80
