@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from palate.cli import annotate, audit, build, data, evaluate, plan, regrade, report, retrieve
+from palate.cli import annotate, audit, build, correlate, data, evaluate, plan, regrade, report, retrieve
 from palate.errors import PalateError, Stopped
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command("regrade")(regrade.command)
 app.command("retrieve")(retrieve.command)
 app.command("plan")(plan.command)
 app.command("build")(build.command)
+app.command("correlate")(correlate.command)
 data.app.command("audit")(audit.command)
 app.add_typer(annotate.app, name="annotate")
 app.add_typer(data.app, name="data")

@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 METHOD = "latent normal, test inversion"
 SIMULATIONS = 2000
 MOST_NOISE = 0.9
+_CHUNK = 1_000_000
 _GRID = np.round(np.sin(np.linspace(-np.pi / 2, np.pi / 2, 35)) * 0.995, 6)
 
 
@@ -151,15 +152,21 @@ def power(
     `truth_noise` and `score_noise` are the shares of variance that are noise.
     """
     kept = options_of(name, **options)
-    order = np.arange(n, dtype=float)
-    orders = all_orders(n) if n <= EXACT else random_orders(n, seed, DRAWS)
-    null = np.sort(null_values(name, order, order, kept, orders))
+    null = _null(name, n, tuple(sorted(kept.items())), seed)
     rng = np.random.default_rng(seed)
     one, two, left, right = rng.standard_normal((4, simulations, n))
     other = rho * one + np.sqrt(1 - rho * rho) * two
     seen = _value(name, _noisy(one, left, truth_noise), _noisy(other, right, score_noise), kept)
     p = 1 - np.searchsorted(null, seen - 1e-9, side="left") / len(null)
     return float((p <= level).mean())
+
+
+@lru_cache(maxsize=64)
+def _null(name: str, n: int, options: tuple[tuple[str, Any], ...], seed: int) -> Array:
+    """Return the sorted values of a statistic over random orders of n models without ties."""
+    order = np.arange(n, dtype=float)
+    orders = all_orders(n) if n <= EXACT else random_orders(n, seed, DRAWS)
+    return np.sort(null_values(name, order, order, dict(options), orders))
 
 
 def share_of_noise(items: int, spread: float, mean: float = 0.5) -> float:
@@ -169,3 +176,43 @@ def share_of_noise(items: int, spread: float, mean: float = 0.5) -> float:
     """
     noise = mean * (1 - mean) / items
     return noise / (noise + spread * spread)
+
+
+def joint_resamples(outcomes: ArrayLike, resamples: int = 2000, seed: int = 0) -> Array:
+    """Return each model's mean over resampled items, the same items for all models: shape (resamples, models).
+
+    Args:
+        outcomes: credits, shape (models, items); NaN where an item is not scored.
+        resamples: how many.
+        seed: of the items drawn.
+
+    Raises:
+        ValueError: no item.
+    """
+    x = np.asarray(outcomes, dtype=float)
+    if x.ndim != 2 or not x.shape[1]:
+        raise ValueError("outcomes must have the shape (models, items), with at least one item")
+    items = x.shape[1]
+    known = ~np.isnan(x)
+    filled, rng = np.where(known, x, 0.0).T, np.random.default_rng(seed)
+    weights = known.T.astype(float)
+    found = np.empty((resamples, len(x)))
+    step = max(1, _CHUNK // items)
+    for start in range(0, resamples, step):
+        size = min(step, resamples - start)
+        counts = rng.multinomial(items, np.full(items, 1 / items), size=size).astype(float)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found[start : start + size] = (counts @ filled) / (counts @ weights)
+    return found
+
+
+def joint_noise(outcomes: ArrayLike, resamples: int = 2000, seed: int = 0) -> float | None:
+    """Return the standard error of a model's mean beside the others', what the items do to all alike left out.
+
+    Half the mean variance of pairwise differences over joint resamples, its root; None if a resample leaves a model
+    without an item.
+    """
+    means = joint_resamples(outcomes, resamples, seed)
+    first, second = np.triu_indices(means.shape[1], 1)
+    variance = float(np.var(means[:, first] - means[:, second], axis=0, ddof=1).mean() / 2)
+    return float(np.sqrt(variance)) if np.isfinite(variance) else None
