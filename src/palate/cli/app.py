@@ -6,7 +6,21 @@ from typing import Any, NoReturn
 
 import typer
 
-from palate.cli import annotate, audit, bon, build, data, evaluate, plan, ppo, regrade, report, retrieve, serve
+from palate.cli import (
+    annotate,
+    audit,
+    bon,
+    build,
+    correlate,
+    data,
+    evaluate,
+    plan,
+    ppo,
+    regrade,
+    report,
+    retrieve,
+    serve,
+)
 from palate.errors import PalateError, Stopped
 
 app = typer.Typer(
@@ -26,6 +40,7 @@ app.command("build")(build.command)
 app.command("bon")(bon.command)
 app.command("serve")(serve.command)
 app.add_typer(ppo.app, name="ppo")
+app.command("correlate")(correlate.command)
 data.app.command("audit")(audit.command)
 app.add_typer(annotate.app, name="annotate")
 app.add_typer(data.app, name="data")
