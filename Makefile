@@ -31,8 +31,8 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 lint: $(VENV)/.ready
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
