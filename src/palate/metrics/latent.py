@@ -4,8 +4,9 @@ The picture: a reward model has a true quality on the benchmark and one downstre
 normal, up to how each scale is stretched, with correlation ρ; what is measured adds noise of known size. A statistic
 of n models is then a random number whose distribution depends on ρ alone, and an interval for ρ is the set of values
 under which the observed one is not among the 5 % most extreme (test inversion, Neyman 1937). It is told on the
-statistic's own scale: the mean that n such models would show if they were measured without noise. Resampling the
-models instead makes ties that are not there, and is far too narrow for the 6 to 20 models that one has.
+statistic's own scale: the mean that n such models would show if they were measured without noise. Resampling items
+alone treats the models at hand as all there are and covers far too little; resampling models makes ties that are not
+there and, with six of them, promises next to nothing.
 """
 
 from collections.abc import Mapping
