@@ -509,6 +509,7 @@ def test_only_card_and_data_are_pushed_and_only_with_a_licence(
     assert (made["repo"], made["repo_type"], made["private"]) == ("me/mine", "dataset", True)
     assert upload["allow_patterns"] == ["README.md", "data/*/test.parquet"]
     assert upload["folder_path"] == out
+    assert "checks by `palate data audit`" in (out / "README.md").read_text()
     with pytest.raises(DataError, match="no data"):
         push(tmp_path, "me/mine")
 

@@ -160,3 +160,12 @@ def _scorer(name: str) -> Scorer:
     found = open_model(name)
     assert not isinstance(found, AskedModel)
     return found
+
+
+def card_text(found: Audit) -> str:
+    """Return what a data set's card says of its audit, as Markdown."""
+    verdicts = [c.verdict for c in found.checks]
+    counts = ", ".join(f"{verdicts.count(v)} {v}" for v in ("ok", "flagged", "undefined"))
+    lines = [f"{len(verdicts)} checks by `palate data audit`: {counts}."]
+    lines += [f"- flagged: {c.title}" + (f" ({c.reason})" if c.reason else "") for c in found.flagged]
+    return "\n".join(lines)

@@ -61,10 +61,20 @@ def command(
             seen=_progress(seen),
             told=lambda item, text: typer.echo(f"{item}: {text}", err=True),
         )
+    if built.items:
+        _audit(out)
     address = push_to(out, push) if push and built.items else None
     print_json({**built.record, "pushed": address}) if json else _print(built, address)
     if not built.items:
         raise typer.Exit(1)
+
+
+def _audit(out: Path) -> None:
+    """Put the audit's verdict into the card."""
+    from palate.audit import audit, card_text
+    from palate.build import write_card
+
+    write_card(out, card_text(audit(str(out))))
 
 
 def _progress(seen: Any) -> Any:
@@ -102,7 +112,7 @@ def _print(built: "Built", address: str | None) -> None:
         typer.echo("  where the server failed: the same command makes those pairs again")
     typer.echo(f"  what is missing, and why: {built.dropped}")
     if built.items:
-        typer.echo(f"{built.items} items. Look at them: palate data check {built.folder}")
+        typer.echo(f"{built.items} items. Look at them: palate data audit {built.folder}")
     else:
         typer.echo("no pair passed the gates, so there is no data set")
     if address:
