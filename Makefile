@@ -53,6 +53,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/report/run.py
 	$(BIN)/python benchmarks/annotate/run.py
 	$(BIN)/python benchmarks/audit/run.py
+	$(BIN)/python benchmarks/correlate/run.py
 
 # Three seeds a method, and the same with a reward that never changes.
 bench-ppo: $(PPO)/.ready

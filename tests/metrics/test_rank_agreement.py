@@ -258,6 +258,21 @@ class TestSwap:
             hits += p is not None and p <= 0.05
         assert hits <= stats.binom.ppf(0.999, 300, 0.05)
 
+    @pytest.mark.parametrize("n", [6, 10, 20])
+    def test_the_interval_of_a_difference_covers(self, n: int) -> None:
+        corr = np.array([[1, 0.7, 0.3], [0.7, 1, 0.21], [0.3, 0.21, 1]])
+        root, rng = np.linalg.cholesky(corr), np.random.default_rng(1)
+        many = rng.standard_normal((20_000, n, 3)) @ root.T
+        truth = float((spearman(many[..., 0], many[..., 1]) - spearman(many[..., 0], many[..., 2])).mean())
+        hits = 0
+        for k in range(150):
+            seen = rng.standard_normal((n, 3)) @ root.T
+            found = swap_test("spearman", seen[:, 0], seen[:, 1], seen[:, 2], seed=k).interval
+            assert found is not None
+            assert -2 <= found.low <= found.high <= 2
+            hits += found.low <= truth <= found.high
+        assert 0.87 <= hits / 150 <= 0.99
+
     def test_a_constant_side_says_so(self) -> None:
         assert swap_test("kendall", SIX, [1] * 6, SIX).reason == "one side is constant"
 

@@ -218,7 +218,8 @@ def agreement(
     greater = (int((null >= value - _SLACK).sum()) + extra) / count
     far = (int((np.abs(null) >= abs(value) - _SLACK).sum()) + extra) / count
     two_sided = far if name in SYMMETRIC else None
-    return Agreement(name, n, value, float(null.mean()), greater, two_sided, len(null), exact)
+    expected = round(float(null.mean()), 12) + 0.0  # no minus before a zero
+    return Agreement(name, n, value, expected, greater, two_sided, len(null), exact)
 
 
 def null_values(name: str, truth: Array, scores: Array, options: Mapping[str, Any], orders: Orders) -> Array:

