@@ -109,7 +109,7 @@ def _by_items(benchmark: Source, models: list[str], share: float | None) -> dict
 
 def _apart(found: Correlation, rho: float, statistic: str, options: dict[str, Any]) -> Curve | None:
     """Return how often two benchmarks are told apart: the first two, or the first and one of half its correlation."""
-    other, between, name = rho / 2, rho * rho / 2, f"apart from one with ρ {rho / 2:.2f}"
+    other, between, name = rho / 2, rho * rho / 2, f"a second one of ρ {rho / 2:.2f}"
     if len(found.benchmarks) > 1:
         a, b, d = found.benchmarks[0], found.benchmarks[1], found.downstreams[0]
         models = [m for m in a.values if m in b.values and m in d.values]
@@ -117,7 +117,7 @@ def _apart(found: Correlation, rho: float, statistic: str, options: dict[str, An
         seen = [2 * np.sin(np.pi * float(spearman(*pair)) / 6) for pair in ((lists[0], lists[2]), (lists[1], lists[2]))]
         if len(models) < 3 or not np.isfinite(seen).all():
             return None
-        other, between, name = float(seen[0]), float(seen[1]), f"{a.label} and {b.label} (ρ {seen[0]:.2f}) apart"
+        other, between, name = float(seen[0]), float(seen[1]), f"{a.label} and {b.label} (ρ {seen[0]:.2f})"
     made = tuple(swap_power(statistic, rho, other, between, n, seed=found.settings.seed, **options) for n in APART)
     return Curve(name, APART, made)
 
