@@ -36,7 +36,7 @@ def test_defaults_are_resolved_by_method() -> None:
         ({"batch": 32, "minibatch": 5}, "minibatch"),
         ({"group": 1, "batch": 8}, "group must be 2"),
         ({"ppo_epochs": 2}, "ppo_epochs"),
-        ({"method": "ppo", "on_failure": "mask"}, "leaves none out"),
+        ({"method": "ppo", "on_failure": "mask"}, "cannot leave one out"),
         ({"on_failure": "zero"}, "on_failure"),
         ({"max_failure_rate": 1.5}, "max_failure_rate"),
     ],

@@ -98,7 +98,7 @@ class Training:
             raise SpecError(f"ppo train: a batch of {self.batch} is no multiple of minibatch = {self.at_once}.")
         if self.method == "ppo" and self.on_failure == "mask":
             raise SpecError(
-                "ppo train: on_failure = mask needs rloo or grpo: TRL has PPO pay every answer and leaves none out, "
+                "ppo train: on_failure = mask needs rloo or grpo: PPO pays every answer and cannot leave one out, "
                 "so a failed reward can only stop it."
             )
         if self.method != "ppo" and self.ppo_epochs is not None:
