@@ -198,6 +198,8 @@ def test_per_answer_is_one_call(data: Path) -> None:
         row = grade(data, server, text="llm/g?form=per-answer")["q1#a|0"]
         assert (row["value"], row["aspects"], len(server.asked)) == (pytest.approx(4 / 6), [2, 2, 0], 1)
         assert all(f"{k}. Aspect {k}" in server.asked[0].prompt for k in (1, 2, 3))
+        scores = server.asked[0].body["response_format"]["json_schema"]["schema"]["properties"]["scores"]
+        assert (scores["minItems"], scores["maxItems"]) == (3, 3)
         with pytest.raises(RunError, match="another grader"):
             grade(data, server, text="llm/g")
 

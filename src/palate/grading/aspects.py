@@ -48,15 +48,15 @@ ENTRY: Mapping[str, Any] = {
     "required": ["aspect", "score"],
     "additionalProperties": False,
 }
-ALL_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"scores": {"type": "array", "items": ENTRY}},
-    "required": ["scores"],
-    "additionalProperties": False,
-}
 ROOM = 512
 NONE_TOLD = "(not told)"
 WHAT = "grader"
+
+
+def all_schema(count: int) -> Mapping[str, Any]:
+    """Return the form of a reply about `count` aspects at once."""
+    scores = {"type": "array", "items": ENTRY, "minItems": count, "maxItems": count}
+    return {"type": "object", "properties": {"scores": scores}, "required": ["scores"], "additionalProperties": False}
 
 
 class Grader:
@@ -106,7 +106,7 @@ class Grader:
         if task.key is None or not task.key.aspects:
             return ()
         if self.form == "per-answer":
-            return (self._ask(task, "all", self._all(task, task.key), ALL_SCHEMA),)
+            return (self._ask(task, "all", self._all(task, task.key), all_schema(len(task.key.aspects))),)
         schema = ONE_SCHEMA if self._parser == "score" else None
         return tuple(
             self._ask(task, f"aspect-{k}", self._one(task, task.key, aspect), schema)
