@@ -57,7 +57,7 @@ def row(scorer: Any, answers: int, prompt: int) -> dict[str, Any]:
     whole = answers * (prompt + MEAN_ANSWER)
     groups = [group(prompt, answers, seed) for seed in range(max(1, min(8, TOKENS // 4 // whole)))]
     model, tokenizer = scorer.engine.model, scorer.tokenizer
-    turns = max(1, min(5, 4 * TOKENS // (whole * len(groups))))
+    turns = max(1, min(2, 4 * TOKENS // (whole * len(groups))))
     ours, loop, peak = [], [], None
     for _ in range(turns):
         peak_reset()

@@ -3,7 +3,8 @@
 The picture: a reward model has a true quality on the benchmark and one downstream; over models the two are jointly
 normal, up to how each scale is stretched, with correlation ρ; what is measured adds noise of known size. A statistic
 of n models is then a random number whose distribution depends on ρ alone, and an interval for ρ is the set of values
-under which the observed one is not among the 5 % most extreme (test inversion, Neyman 1937). It is told on the
+under which the observed one is not among the 5 % most extreme (test inversion, Neyman 1937), half of the chance of
+the very value counted as more extreme (mid-p, Lancaster 1961): few models allow few values. It is told on the
 statistic's own scale: the mean that n such models would show if they were measured without noise. Resampling items
 alone treats the models at hand as all there are and covers far too little; resampling models makes ties that are not
 there and, with six of them, promises next to nothing.
@@ -21,8 +22,9 @@ from palate.metrics.intervals import Interval
 from palate.metrics.ranking import DRAWS, EXACT, MEASURES, all_orders, null_values, options_of, random_orders
 
 Array = NDArray[np.float64]
-METHOD = "latent normal, test inversion"
+METHOD = "latent normal, mid-p test inversion"
 SIMULATIONS = 2000
+TAIL = 0.025
 MOST_NOISE = 0.9
 _CHUNK = 1_000_000
 _GRID = np.round(np.sin(np.linspace(-np.pi / 2, np.pi / 2, 35)) * 0.995, 6)
@@ -30,16 +32,18 @@ _GRID = np.round(np.sin(np.linspace(-np.pi / 2, np.pi / 2, 35)) * 0.995, 6)
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """What a statistic does at each correlation of a grid: middle 95 % as measured, and mean without noise."""
+    """What a statistic does at each correlation of a grid: sorted values as measured, and the mean without noise."""
 
     rho: Array
-    low: Array
-    high: Array
+    seen: Array
     mean: Array
 
     def interval(self, value: float) -> Interval | None:
         """Return the means without noise at the correlations that `value` does not rule out; None if none is left."""
-        inside = (self.low <= value + 1e-9) & (value - 1e-9 <= self.high)
+        below = np.array([np.searchsorted(row, value - 1e-9, side="left") for row in self.seen])
+        upto = np.array([np.searchsorted(row, value + 1e-9, side="right") for row in self.seen])
+        middle = (below + upto) / (2 * self.seen.shape[1])
+        inside = (middle >= TAIL) & (middle <= 1 - TAIL)
         if not inside.any():
             return None
         means = self.mean[inside]
@@ -92,7 +96,7 @@ def latent_interval(
     return made.interval(value) if np.isfinite(value) else None
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def band(
     name: str,
     n: int,
@@ -106,18 +110,16 @@ def band(
     """Return what a statistic of n models does over correlations; `scale` are the sorted truths that raw gains need."""
     rng = np.random.default_rng(seed)
     one, two, left, right = rng.standard_normal((4, simulations, n))
-    lows, highs, means = [], [], []
+    values, means = [], []
     for rho in _GRID:
         other = rho * one + np.sqrt(1 - rho * rho) * two
         clean = _value(name, one, other, dict(options), scale)
         seen = clean
         if truth_noise or score_noise:
             seen = _value(name, _noisy(one, left, truth_noise), _noisy(other, right, score_noise), dict(options), scale)
-        low, high = np.quantile(seen, [0.025, 0.975])
-        lows.append(low)
-        highs.append(high)
+        values.append(np.sort(seen))
         means.append(clean.mean())
-    return Band(_GRID, np.array(lows), np.array(highs), np.array(means))
+    return Band(_GRID, np.array(values), np.array(means))
 
 
 def _noisy(values: Array, noise: Array, share: float) -> Array:

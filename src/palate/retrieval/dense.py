@@ -16,6 +16,8 @@ from palate.weights import Weights, find_weights, loading, positions_of
 CONTRIEVER = "facebook/contriever-msmarco"
 WINDOW = 512
 _KEPT = 20_000
+_TOKENS = {"cpu": 1_200, "cuda": 16_000}
+"""Tokens encoded at once, padding counted: on CPUs more would fall out of the cache, GPUs want more to do."""
 Vector = NDArray[np.float32]
 
 
@@ -28,7 +30,7 @@ class Dense:
     Args:
         model: a folder or hub id.
         revision: of a hub model.
-        batch: texts encoded at once, sorted by length.
+        batch: texts encoded at once at most; fewer where they are long, and always texts of much the same length.
     """
 
     def __init__(self, model: str = CONTRIEVER, revision: str | None = None, batch: int = 32) -> None:
@@ -67,10 +69,8 @@ class Dense:
         if len(self._vectors) + len(new) > _KEPT:
             self._vectors.clear()
             new = list(dict.fromkeys(texts))
-        new.sort(key=len)
-        for start in range(0, len(new), self.batch):
-            part = new[start : start + self.batch]
-            self._vectors.update(zip(part, self._encoder(part), strict=True))
+        if new:
+            self._vectors.update(zip(new, self._encoder(new, self.batch), strict=True))
         return [self._vectors[t] for t in texts]
 
     @cached_property
@@ -115,14 +115,36 @@ class MeanPooled:
         positions = positions_of(self._model.config.to_dict()) or WINDOW
         self._window = min(int(self._tokenizer.model_max_length), positions)
 
-    def __call__(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of `texts`, one batch."""
+    def __call__(self, texts: Sequence[str], batch: int = 32) -> list[Vector]:
+        """Return the vectors of `texts`, encoded at most `batch` at once, texts of like length together."""
+        encoded = self._tokenizer(list(texts), truncation=True, max_length=self._window)
+        sizes = [len(ids) for ids in encoded["input_ids"]]
+        found: dict[int, Vector] = {}
+        for part in batches_of(sizes, batch, _TOKENS[self._model.device.type]):
+            inputs = {name: [column[k] for k in part] for name, column in encoded.items()}
+            found.update(zip(part, self._pooled(inputs), strict=True))
+        return [found[k] for k in range(len(sizes))]
+
+    def _pooled(self, inputs: dict[str, list[list[int]]]) -> Vector:
         torch = self._torch
-        batch = self._tokenizer(
-            list(texts), padding=True, truncation=True, max_length=self._window, return_tensors="pt"
-        ).to(self._model.device)
+        batch = self._tokenizer.pad(inputs, return_tensors="pt").to(self._model.device)
         with torch.inference_mode():
             hidden = self._model(**batch).last_hidden_state.float()
         mask = batch["attention_mask"].unsqueeze(-1)
         summed = hidden.masked_fill(mask == 0, 0.0).sum(dim=1)
-        return list((summed / mask.sum(dim=1)).cpu().numpy())
+        pooled: Vector = (summed / mask.sum(dim=1)).cpu().numpy()
+        return pooled
+
+
+def batches_of(sizes: Sequence[int], most: int, tokens: int) -> list[list[int]]:
+    """Return the places of `sizes`, shortest first, in batches of at most `most` and, padded, of `tokens` tokens.
+
+    A text longer than `tokens` is a batch by itself.
+    """
+    found: list[list[int]] = []
+    for place in sorted(range(len(sizes)), key=lambda k: sizes[k]):
+        full = not found or len(found[-1]) == most or (len(found[-1]) + 1) * sizes[place] > tokens
+        if full:
+            found.append([])
+        found[-1].append(place)
+    return found

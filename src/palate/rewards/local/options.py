@@ -14,12 +14,14 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 TEMPLATES = ("chat", "plain", "pair")
 SHARE = ("auto", "off")
 ROOM = 1024
-BATCH_TOKENS = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to load and run one model. `window` and `room` are in tokens; `share` says whether prompts may be shared."""
+    """How to load and run one model. `window` and `room` are in tokens; `share` says whether prompts may be shared.
+
+    `batch_tokens` is None where the device decides.
+    """
 
     weights: Weights
     window: int
@@ -28,7 +30,7 @@ class Options:
     dtype: str
     attn: str | None
     device: str | None
-    batch_tokens: int
+    batch_tokens: int | None
     share: bool
     remote_code: bool
     pickle: bool
@@ -64,7 +66,7 @@ class Options:
             dtype=spec.choice("dtype", DTYPES, "auto", what),
             attn=spec.options.get("attn"),
             device=spec.options.get("device"),
-            batch_tokens=spec.whole("batch_tokens", BATCH_TOKENS, what, least=1),
+            batch_tokens=spec.whole("batch_tokens", None, what, least=1),
             share=spec.choice("share", SHARE, "auto", what) == "auto",
             remote_code=allow["remote_code"],
             pickle=allow["pickle"],

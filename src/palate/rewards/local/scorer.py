@@ -76,7 +76,7 @@ class LocalScorer(ABC):
                 "device": str(model.device),
                 "dtype": str(model.dtype).removeprefix("torch."),
                 "attention_kernel": getattr(model.config, "_attn_implementation", None),
-                "batching": self.engine.alone or f"up to {self._options.batch_tokens} tokens",
+                "batching": self.engine.alone or f"up to {self.engine.limits.batch} tokens",
                 "shared_prefix": self.engine.sharing,
                 "notes": list(self.notes),
                 "token_ends": self._ends,

@@ -32,9 +32,13 @@ class Limits:
     pack: int
 
     @classmethod
-    def of(cls, batch: int, device: str, vocabulary: int | None = None) -> "Limits":
-        """Return limits for a device; with a `vocabulary` the logits of a pass stay under half a gigabyte."""
+    def of(cls, batch: int | None, device: str, vocabulary: int | None = None) -> "Limits":
+        """Return limits for a device; with a `vocabulary` the logits of a pass stay under half a gigabyte.
+
+        Without a `batch` it is 2,048 tokens on a CPU, whose caches more would not fit, and 8,192 elsewhere.
+        """
         cpu = device == "cpu"
+        batch = batch or (2048 if cpu else 8192)
         answers = min(batch, max(1, 2**27 // vocabulary)) if vocabulary else batch
         return cls(batch, answers, 2**21 if cpu else 2**25, min(batch, 1024) if cpu else batch)
 
