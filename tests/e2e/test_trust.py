@@ -1,7 +1,9 @@
 """The worked example on published best-of-16 picks, the figures that the chapter on trust tells, and its recipe."""
 
 import importlib.util
+import json
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -10,10 +12,15 @@ from types import ModuleType
 
 import pytest
 
+from palate.correlate import correlate
 from palate.metrics.ranking import agreement, all_orders, ndcg, spearman
 from palate.metrics.swap import swap_test
 from places import ROOT
 
+BOARD = (
+    "palate eval --data sample --model builtin/random --model builtin/length --model builtin/style "
+    "--model builtin/lexical --view question --view history"
+)
 PAGE = (ROOT / "docs" / "trust.md").read_text()
 SCRIPT = ROOT / "examples" / "rewardbench_bon.py"
 
@@ -81,7 +88,14 @@ def test_order_by_length_makes_the_first_samples_worse(shared: Path, example: Mo
 def test_the_script_prints_what_the_page_tells_and_writes_tables(shared: Path, tmp_path: Path) -> None:
     args = [sys.executable, str(SCRIPT), str(shared / "rewardbench_bon"), "--out", str(tmp_path / "out")]
     shown = subprocess.run(args, capture_output=True, text=True, check=True).stdout
-    for figure in ("0.445 as stored, 0.488 shuffled", "0.098 – 0.744", "+0.967", "p 0.0583", "+0.229, p 0.562"):
+    for figure in (
+        "0.445 as stored, 0.488 shuffled",
+        "0.098 – 0.744",
+        "+0.967",
+        "p 0.0583",
+        "95 % -0.289 – +0.958",
+        "+0.229, p 0.562",
+    ):
         assert figure in shown
     assert "Cannot be said" in shown
     tables = {p.name: p.read_text().splitlines() for p in (tmp_path / "out").iterdir()}
@@ -108,3 +122,29 @@ def test_the_page_tells_the_shares_of_random_orders() -> None:
 def test_the_recipe_names_three_benchmarks_and_two_outcomes() -> None:
     recipe = tomllib.loads((ROOT / "recipes" / "correlate-paper.toml").read_text())
     assert (len(recipe["benchmark"]), len(recipe["downstream"])) == (3, 2)
+
+
+@pytest.mark.shared
+def test_two_personal_benchmarks_are_compared_as_the_page_tells(shared: Path, tmp_path: Path) -> None:
+    block = next(b for b in re.findall(r"^```bash not-run\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL) if "prism" in b)
+    score, compare, *_ = block.splitlines()
+    assert BOARD in PAGE
+    for line in (BOARD, "palate report runs --out board", score, compare):
+        args = shlex.split(line.replace("../shared", str(shared.parent)))[1:]
+        done = subprocess.run([sys.executable, "-m", "palate", *args], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "correlate" / "correlate.json").read_text())
+    assert {row["n"] for row in found["rows"]} == {4}
+    assert all("cannot be told" in told for told in found["verdict"])
+
+
+@pytest.mark.shared
+def test_the_tables_of_the_example_go_through(shared: Path, example: ModuleType, tmp_path: Path) -> None:
+    picked = example.picks(*example.read(shared / "rewardbench_bon"))
+    assert len(picked) == 6
+    subprocess.run([sys.executable, str(SCRIPT), str(shared / "rewardbench_bon"), "--out", str(tmp_path)], check=True)
+    names = ("picks", "length", "published")
+    one, other, truth = (str(tmp_path / f"{name}.csv") for name in names)
+    found = correlate([one, other], [truth], statistics=["spearman"])
+    assert [round(r.value or 0, 3) for r in found.rows] == [0.6, 0.371]
+    assert found.comparisons[0].p == pytest.approx(0.5625)

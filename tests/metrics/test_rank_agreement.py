@@ -1,7 +1,9 @@
 """Rank statistics against scipy, scikit-learn, brute force and hand; permutation tests; intervals that hold."""
 
+import re
 from itertools import pairwise, permutations
 from math import comb
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import ndcg_score
 
+from palate.correlate.words import TITLES
 from palate.metrics.latent import band, latent_interval, noise_share, power, share_of_noise
 from palate.metrics.ranking import (
     MEASURES,
@@ -168,14 +171,22 @@ class TestPermutations:
                 agreement("spearman", *bad)
 
 
+def documented(name: str, n: int) -> list[float]:
+    """Return the coverage that docs/trust.md prints for a statistic and a number of models, at three correlations."""
+    text = (Path(__file__).parents[2] / "docs" / "trust.md").read_text(encoding="utf-8")
+    line = next(li for li in text.splitlines() if re.fullmatch(rf"\| {TITLES[name]} (\| [\d /]+ % ){{3}}\|", li))
+    cell = line.split("|")[2 + (6, 10, 20).index(n)]
+    return [int(share) / 100 for share in re.findall(r"\d+", cell)]
+
+
 class TestIntervals:
     """Known truth: the mean that n models of correlation ρ show without noise; noise as of 1,000 items."""
 
     @pytest.mark.parametrize("n", [6, 10, 20])
     @pytest.mark.parametrize("name", MEASURES)
-    def test_they_cover_what_they_promise(self, name: str, n: int) -> None:
-        for rho in (0.0, 0.7):
-            made = band(name, n)
+    def test_they_cover_what_they_promise_and_what_the_docs_say(self, name: str, n: int) -> None:
+        made, told = band(name, n), documented(name, n)
+        for rho, documents in zip((0.0, 0.6, 0.9), told, strict=True):
             truth, hits, repeats = float(np.interp(rho, made.rho, made.mean)), 0, 400
             rng = np.random.default_rng(n)
             for _ in range(repeats):
@@ -186,6 +197,7 @@ class TestIntervals:
                 found = latent_interval(name, seen[0], seen[1], truth_errors=errors[0], score_errors=errors[1])
                 hits += found is not None and found.low - 1e-9 <= truth <= found.high + 1e-9
             assert 0.90 <= hits / repeats <= 0.975, (rho, hits / repeats)
+            assert hits / repeats == pytest.approx(documents, abs=0.01), rho
 
     def test_resampling_items_alone_would_not(self) -> None:
         """The reason for the above: which models there are is chance too, and items alone do not know of it."""

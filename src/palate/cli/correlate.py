@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from palate.cli.output import print_json, print_table
+from palate.cli.recipe import from_recipe
 
 if TYPE_CHECKING:
     from palate.correlate import Correlation
@@ -29,6 +30,9 @@ def command(
     probes: bool = typer.Option(False, "--probes", help="Count probes as models."),
     power: bool = typer.Option(False, "--power", help="How many models and items would tell it from chance."),
     rho: float | None = typer.Option(None, help="With --power: the true correlation to find. Default: as estimated."),
+    config: Path | None = typer.Option(
+        None, is_eager=True, callback=from_recipe, help="A TOML file that sets options by their long names."
+    ),
     out: Path = typer.Option(Path("correlate"), help="Folder for correlate.html and correlate.json."),
     json: bool = typer.Option(False, "--json", help="Print correlate.json."),
 ) -> None:

@@ -1,6 +1,6 @@
 """The comparison as one page and one JSON file."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ from palate.correlate.api import Correlation
 from palate.correlate.figures import flow, power_curves, scatters
 from palate.correlate.power import Power
 from palate.correlate.words import TITLES
+from palate.data.published import published_rows
 from palate.evaluation.names import cut
 from palate.pages import inline, render_page
 from palate.pages.numbers import chance, plain, span
@@ -37,6 +38,7 @@ def write_correlation(found: Correlation, out: str | Path, power: Power | None =
         drawn["power_figure"] = inline(svg_power, "Power over the number of models", "power-")
     forms = {"plain": plain, "span": span, "chance": chance, "cut": cut, "titles": TITLES}
     values = {"title": "Does the benchmark predict?", "c": found, "power": power, **drawn, **forms}
+    values["not_ours"] = published_rows("agreement")
     (folder / PAGE).write_text(render_page("palate.correlate", "correlate.html", values), encoding="utf-8")
     (folder / JSON).write_text(dump(told(found, power), indent=2) + "\n", encoding="utf-8")
     return Written(folder / PAGE, folder / JSON)
@@ -44,4 +46,5 @@ def write_correlation(found: Correlation, out: str | Path, power: Power | None =
 
 def told(found: Correlation, power: Power | None = None) -> dict[str, Any]:
     """Return the content of `correlate.json`."""
-    return found.as_dict() | {"power": power.as_dict() if power else None}
+    not_ours = [asdict(row) for row in published_rows("agreement")]
+    return found.as_dict() | {"power": power.as_dict() if power else None, "not_ours": not_ours}

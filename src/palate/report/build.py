@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from palate.data.published import published_rows
 from palate.evaluation.measure import LARGEST, SIZES
 from palate.evaluation.names import cut
 from palate.pages import inline, json_block, packed_block, render_page
@@ -57,6 +58,7 @@ def write_report(paths: Sequence[str | Path], out: str | Path, data: Sequence[st
         "sections": sections,
         "unread": unread,
         "cards": cards,
+        "not_ours": published_rows("accuracy"),
     }
     page = render_page("palate.report", "report.html", values, script="report.js")
     (folder / PAGE).write_text(page, encoding="utf-8")

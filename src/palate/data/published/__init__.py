@@ -36,9 +36,9 @@ def figures() -> tuple[Published, ...]:
     return tuple(_read(row) for row in csv.DictReader(text.splitlines()))
 
 
-def published_rows() -> list[Published]:
-    """Return the figures on agreement of a benchmark with downstream quality."""
-    return [figure for figure in figures() if figure.about == "agreement"]
+def published_rows(about: str) -> list[Published]:
+    """Return the figures on one of `ABOUT`, in the order of the file."""
+    return [figure for figure in figures() if figure.about == about]
 
 
 def _read(row: dict[str, str]) -> Published:
