@@ -91,6 +91,14 @@ def test_a_folder_of_several_boards_is_read_as_one(tmp_path: Path) -> None:
     assert list(found.benchmarks[0].values) == ["a", "b", "c"]
 
 
+def test_a_second_run_of_the_same_counts_once_and_the_newest(tmp_path: Path) -> None:
+    for name in ("first", "again"):
+        palate.evaluate("sample", models=PROBES[:3], views=["history"], out=tmp_path / "runs" / name, limit=6)
+    found = correlate([str(tmp_path / "runs")], [str(tmp_path / "runs" / "first")], probes=True)
+    assert len(found.benchmarks[0].values) == 3
+    assert any("3 older runs of the same model are left out" in note for note in found.notes)
+
+
 @pytest.mark.hf
 def test_evaluations_of_trained_policies_are_ranked_by_what_trained_them(tmp_path: Path) -> None:
     from palate.ppo.evaluate import Judging, evaluate
@@ -144,6 +152,27 @@ def test_power_is_that_of_the_simulation_and_says_how_many_models_it_takes(tmp_p
     )
     enough = next(n for n, p in zip(at_hand.models, at_hand.power, strict=True) if p >= 0.8)
     assert f"takes {enough} models with the noise at hand" in planned.sentence
+
+
+def test_more_samples_downstream_are_less_noise(tmp_path: Path) -> None:
+    one = table(tmp_path, "one", "a,0.51 b,0.58 c,0.60 d,0.71 e,0.66 f,0.74")
+    path = tmp_path / "two.csv"
+    values = {"a": 0.2, "b": 0.1, "c": 0.4, "d": 0.3, "e": 0.6, "f": 0.5}
+    rows = [f"{name},{v},{v - 0.2},{v + 0.2}" for name, v in values.items()]
+    path.write_text("\n".join(["model,score,low,high", *rows]) + "\n")
+    found = correlate([one], [str(path)], statistics=["spearman"])
+    share = found.rows[0].noise[1]
+    variance = (0.2 / 1.959964) ** 2
+    assert share == pytest.approx(variance / 0.035, rel=1e-4)  # 0.035: the variance of the six values
+    curves = {c.name: c.power for c in power_of(found, 0.8).curves}
+    assert share is not None
+    for name, factor in (("a quarter of the samples downstream", 0.25), ("four times the samples downstream", 4)):
+        noise = (variance / factor) / (variance / factor + 0.035 - variance)
+        assert curves[name][6] == power("spearman", 0.8, 12, truth_noise=noise)
+    fewer, more = (
+        curves[name][6] for name in ("a quarter of the samples downstream", "four times the samples downstream")
+    )
+    assert fewer < curves["noise as at hand"][6] < more
 
 
 def test_two_benchmarks_of_which_one_is_perfect_are_told_apart_more_often_with_more_models() -> None:

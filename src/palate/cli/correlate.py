@@ -28,7 +28,7 @@ def command(
     persistence: float = typer.Option(0.9, help="Of RBO: how far down the list its user looks, 0 to 1."),
     strict: bool = typer.Option(False, "--strict", help="Refuse models that one side lacks."),
     probes: bool = typer.Option(False, "--probes", help="Count probes as models."),
-    power: bool = typer.Option(False, "--power", help="How many models and items would tell it from chance."),
+    power: bool = typer.Option(False, "--power", help="How many models, items and samples would tell it from chance."),
     rho: float | None = typer.Option(None, help="With --power: the true correlation to find. Default: as estimated."),
     config: Path | None = typer.Option(
         None, is_eager=True, callback=from_recipe, help="A TOML file that sets options by their long names."

@@ -1,4 +1,4 @@
-"""How many models and items tell a true correlation from chance, or two benchmarks apart: by simulation."""
+"""How many models, items and samples tell a true correlation from chance, or two benchmarks apart: by simulation."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from palate.metrics.swap import swap_power
 MODELS = (4, 5, 6, 7, 8, 10, 12, 15, 20, 30, 40)
 APART = (5, 6, 8, 10, 15, 20, 30)
 ITEMS = (100, 1000, 10_000)
+SAMPLES = {"a quarter of the samples downstream": 0.25, "four times the samples downstream": 4.0}
 ENOUGH = 0.8
 LARGEST = 0.99
 
@@ -73,16 +74,18 @@ def power_of(found: Correlation, rho: float | None = None) -> Power:
     seed, options = found.settings.seed, found.settings.options
     if options["gains"] == "raw":
         options["gains"] = "rank"  # raw gains have no scale that could be simulated for other numbers of models
-    shares = {"noise as at hand": left} | _by_items(found.benchmarks[0], list(row.models), row.noise[0])
+    by_items = _by_items(found.benchmarks[0], list(row.models), row.noise[0])
+    shares = {"noise as at hand": (left, right)} | {name: (share, right) for name, share in by_items.items()}
+    shares |= {name: (left, share) for name, share in _by_samples(right).items()}
     curves = tuple(
         Curve(
             name,
             MODELS,
             tuple(
-                power(statistic, wanted, n, truth_noise=right, score_noise=share, seed=seed, **options) for n in MODELS
+                power(statistic, wanted, n, truth_noise=truth, score_noise=score, seed=seed, **options) for n in MODELS
             ),
         )
-        for name, share in shares.items()
+        for name, (score, truth) in shares.items()
     )
     apart = _apart(found, wanted, statistic, options)
     return Power(statistic, wanted, rho is None, curves, apart, _sentence(statistic, wanted, curves, apart))
@@ -105,6 +108,16 @@ def _by_items(benchmark: Source, models: list[str], share: float | None) -> dict
         return {}
     spread = float(np.sqrt(np.var(values, ddof=1) * (1 - share)))
     return {f"{n:,} items": share_of_noise(n, spread, float(values.mean())) for n in ITEMS} if spread > 0 else {}
+
+
+def _by_samples(share: float) -> dict[str, float]:
+    """Return shares of noise for other numbers of downstream samples; none where no noise is known.
+
+    The variance of noise goes with one over the samples.
+    """
+    if not share:
+        return {}
+    return {name: share / (share + (1 - share) * factor) for name, factor in SAMPLES.items()}
 
 
 def _apart(found: Correlation, rho: float, statistic: str, options: dict[str, Any]) -> Curve | None:
