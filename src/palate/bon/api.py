@@ -14,7 +14,7 @@ from palate.bon.samples import SAMPLES, answer_of, copied, is_live, sample_id, s
 from palate.errors import RunError, Stopped
 from palate.evaluation import Progress
 from palate.grading import Task, folder_name, grade_id, make_grades
-from palate.store import RowLog, RunFolder, digest_of, drive
+from palate.store import RowLog, RunFolder, counting, digest_of, drive
 
 RECORD, CURVE, BOARD, SCORES, GRADES = "bon.json", "curve.json", "board.json", "scores", "grades"
 Seen = Callable[[Progress], None]
@@ -188,15 +188,7 @@ def _record(job: Job, folder: RunFolder) -> dict[str, Any]:
 
 
 def _teller(tell: Seen, name: str, total: int, todo: int) -> Callable[[object], None]:
-    done = before = total - todo
-    tell(Progress(name, done, total, before))
-
-    def told(_: object) -> None:
-        nonlocal done
-        done += 1
-        tell(Progress(name, done, total, before))
-
-    return told
+    return counting(lambda *counts: tell(Progress(name, *counts)), total, todo)
 
 
 def _now() -> str:

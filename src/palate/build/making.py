@@ -10,9 +10,8 @@ Each stage goes on where it stopped. The folder's name begins with a dot, so tha
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 from palate.build import twins
 from palate.build.keys import Keys, Wanted
@@ -23,7 +22,7 @@ from palate.build.twins import Couple
 from palate.build.units import Unit, Units
 from palate.data import Dataset
 from palate.records import Key
-from palate.store import RowLog, drive, unfinished
+from palate.store import RowLog, counting, drive, unfinished
 from palate.views import Looker
 
 WORK = ".build"
@@ -150,14 +149,6 @@ class Making:
     ) -> None:
         if not todo:
             return
-        before = done = len(names) - len(todo)
-        if seen:
-            seen(f"build--{what}", done, len(names), before)
-
-        def tell(_: Mapping[str, Any]) -> None:
-            nonlocal done
-            done += 1
-            if seen:
-                seen(f"build--{what}", done, len(names), before)
-
+        told = partial(seen, f"build--{what}") if seen else None
+        tell = counting(told, len(names), len(todo))
         drive(log, todo, lambda open_: settle(open_, work, self.book), tell)

@@ -17,7 +17,7 @@ from palate.llm.secrets import masked_spec
 from palate.rewards import AskedModel, RewardModel
 from palate.rewards.judge.kin import kinship
 from palate.spec import SERVED, Spec, short_model, slug
-from palate.store import RowLog, RunFolder, digest_of, drive, unfinished
+from palate.store import RowLog, RunFolder, counting, digest_of, drive, unfinished
 from palate.views import PROMPT_DIGESTS, Looker, View
 
 FORMAT = 1
@@ -186,18 +186,7 @@ def _complete(folder: RunFolder, job: Job) -> int:
 
 
 def _teller(job: Job, total: int, todo: int, seen: Seen | None) -> Callable[[object], None]:
-    name, done = job.name, total - todo
-    before = done
-    if seen:
-        seen(Progress(name, done, total, before))
-
-    def tell(_: object) -> None:
-        nonlocal done
-        done += 1
-        if seen:
-            seen(Progress(name, done, total, before))
-
-    return tell
+    return counting(seen and (lambda *counts: seen(Progress(job.name, *counts))), total, todo)
 
 
 def estimate_job(job: Job, out: Path, ids: Sequence[str]) -> dict[str, Any]:

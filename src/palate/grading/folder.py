@@ -13,12 +13,11 @@ from palate.errors import RunError
 from palate.grading.aspects import Grader
 from palate.grading.grade import Task, grade_row
 from palate.spec import slug
-from palate.store import RowLog, RunFolder, digest_of, drive, unfinished
+from palate.store import Counted, RowLog, RunFolder, counting, digest_of, drive, unfinished
 
 RECORD, GRADES = "grade.json", "grades.jsonl"
 FORGET = ("prompt",)
 Make = Callable[[str], Task]
-Told = Callable[[int, int, int], None]
 
 
 def folder_name(grader: Grader, data_digest: str) -> str:
@@ -49,7 +48,7 @@ def make_grades(
     names: Sequence[str],
     make: Make,
     retry: Collection[str] = (),
-    told: Told | None = None,
+    told: Counted | None = None,
 ) -> Mapping[str, Mapping[str, Any]]:
     """Make the grades that are missing in `folder`; return all of its rows by id.
 
@@ -78,7 +77,7 @@ def make_grades(
     if todo:
         run.write(RECORD, config | {"status": "running"})
         calls = RowLog(run.calls, forget=FORGET)
-        drive(log, todo, _step(grader, log, calls, make, retry), _teller(told, len(names), len(todo)))
+        drive(log, todo, _step(grader, log, calls, make, retry), counting(told, len(names), len(todo)))
     counts = dict(Counter(str(log.rows[n]["status"]) for n in names))
     environment = dict(grader.environment) if todo else old.get("environment")
     run.write(RECORD, config | {"status": "complete", "grades": counts, "environment": environment})
@@ -99,17 +98,3 @@ def _step(
                 yield grade_row(task, grade, list(found), tries, grader.reading)
 
     return rows
-
-
-def _teller(told: Told | None, total: int, todo: int) -> Callable[[object], None]:
-    done = before = total - todo
-    if told:
-        told(done, total, before)
-
-    def tell(_: object) -> None:
-        nonlocal done
-        done += 1
-        if told:
-            told(done, total, before)
-
-    return tell

@@ -5,7 +5,7 @@ What is there is not done again: missing plans and those with an `error` are mad
 
 import hashlib
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,14 +16,13 @@ from palate.errors import DataError, RunError, Stopped
 from palate.planning.base import Plan, Planner, Task
 from palate.retrieval import Retriever
 from palate.spec import slug
-from palate.store import RowLog, RunFolder, digest_of, drive, unfinished
+from palate.store import Counted, RowLog, RunFolder, counting, digest_of, drive, unfinished
 from palate.views import Looker, View
 from palate.views.materials import no_posts_to_lend
 
 RECORD, PLANS, OTHER = "plan.json", "plans.jsonl", "other"
 FORMAT = 1
 Whose = Literal["own", "other"]
-Told = Callable[[int, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ def make_plans(
     ids: Sequence[str],
     draws: int = 1,
     retry: Collection[str] = (),
-    told: Told | None = None,
+    told: Counted | None = None,
 ) -> dict[str, Any]:
     """Make the plans that are missing in `folder`; return its record.
 
@@ -115,7 +114,7 @@ def make_plans(
             run.write(RECORD, record | {"status": "running"})
             try:
                 work = _Work(planning, names, RowLog(run.calls))
-                drive(log, todo, work.rows, _teller(told, len(names), len(todo)))
+                drive(log, todo, work.rows, counting(told, len(names), len(todo)))
             except BaseException as end:
                 run.write(RECORD, record | {"status": "stopped", "plans": _counts(log)})
                 if isinstance(end, KeyboardInterrupt):
@@ -242,20 +241,6 @@ def _row(plan: Plan, posts: Sequence[str], donor: str | None) -> dict[str, Any]:
 
 def _counts(log: RowLog) -> dict[str, int]:
     return dict(Counter(str(row["status"]) for row in log.rows.values()))
-
-
-def _teller(told: Told | None, total: int, todo: int) -> Callable[[object], None]:
-    done = before = total - todo
-    if told:
-        told(done, total, before)
-
-    def tell(_: object) -> None:
-        nonlocal done
-        done += 1
-        if told:
-            told(done, total, before)
-
-    return tell
 
 
 def _now() -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from palate.store.rows import RowLog
 
 Row = Mapping[str, Any]
+Counted = Callable[[int, int, int], None]
 
 
 def unfinished(log: RowLog, ids: Sequence[str], retry: Collection[str] = ()) -> list[str]:
@@ -52,3 +53,24 @@ def _checked(rows: Iterable[Row], expected: set[str]) -> Iterator[Row]:
         expected.remove(row["id"])
         yield row
     assert not expected, f"no row for {sorted(expected)[:3]}"
+
+
+def counting(seen: Counted | None, total: int, todo: int) -> Callable[[object], None]:
+    """Return a `tell` for `drive` that counts on from what was done before.
+
+    Args:
+        seen: gets (done, of how many, done before), at once and after each row.
+        total: of how many.
+        todo: how many of them are not done yet.
+    """
+    done = before = total - todo
+    if seen:
+        seen(done, total, before)
+
+    def tell(_: object) -> None:
+        nonlocal done
+        done += 1
+        if seen:
+            seen(done, total, before)
+
+    return tell
