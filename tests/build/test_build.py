@@ -410,6 +410,10 @@ def test_a_folder_holds_one_build(write: Any, tmp_path: Path) -> None:
     assert open_data(str(out)).generators == {"other"}
     with pytest.raises(RunError, match="holds other files"):
         build(data, tmp_path, "writer", base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(RunError, match="a file of that name"):
+        build(data, data, "writer", base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(RunError, match="a file of that name"):
+        estimate(data, data, "writer")
 
 
 def test_a_limit_of_calls_stops_and_the_same_command_goes_on(write: Any, tmp_path: Path) -> None:
@@ -531,6 +535,20 @@ def test_the_command_tells_and_leaves_with_a_code(
     with Stub(Author(lambda p: "No.")) as server:
         assert cli([*args[:-1], out + "2", "--base-url", server.url]) == 1
     assert "no pair passed" in capsys.readouterr().out
+
+
+def test_a_server_that_fails_on_everything_is_named_as_the_cause(
+    write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = str(write(*rows(1, 2)))
+    with Stub(lambda asked: Reply(status=400, error="no such deployment")) as server:
+        args = ["build", "--data", data, "--llm", "writer", "--out", str(tmp_path / "out"), "--base-url", server.url]
+        code = cli(args)
+    told = capsys.readouterr()
+    assert code in (1, 2)
+    assert "no such deployment" in told.out + told.err
+    assert "passed the gates" not in told.out
+    assert "Gates" not in told.out
 
 
 def test_a_killed_build_repeats_no_finished_call(write: Any, tmp_path: Path) -> None:
