@@ -85,6 +85,7 @@ def test_report_with_runs_and_users(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--table", "t.csv", "--runs", "runs"], "--runs goes with annotation rows"),
         (["--table", "t.csv", "--item", "a", "--label", "b", "--level", "nominel"], "Did you mean 'nominal'"),
         (["none.jsonl"], "none.jsonl: no such file"),
+        (["."], ".: a folder; a file is needed. The rows of a study: palate annotate export ."),
     ],
 )
 def test_bad_usage_is_one_message(args: list[str], text: str, tmp_path: Path) -> None:
@@ -136,3 +137,10 @@ def test_export_refuses_views_that_are_no_prompt(tmp_path: Path, capsys: pytest.
     tasks = str(tmp_path / "t.json")
     assert run(["data", "export", "sample", tasks, "--to", "label-studio", "--with-keys", "--view", "history"]) == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_into_a_file_is_refused(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "taken").write_text("mine")
+    assert run(["annotate", "report", str(rows), "--out", str(tmp_path / "taken")]) == 2
+    assert "there is a file of that name; a folder is needed" in capsys.readouterr().err
+    assert (tmp_path / "taken").read_text() == "mine"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from palate.annotate import export_rows, read_status
+from palate.errors import RunError
 from rows import make_row
 
 
@@ -116,3 +117,7 @@ def test_export_to_a_file_or_to_the_screen(desk: Any, tmp_path: Path, capsys: py
     export_rows(d.study.folder, "-")
     assert capsys.readouterr().out == (tmp_path / "rows.jsonl").read_text()
     assert not (d.study.folder / "annotations.jsonl").exists()
+    with pytest.raises(RunError, match=r"a folder\. Name a file"):
+        export_rows(d.study.folder, tmp_path)
+    with pytest.raises(RunError, match=r"the folder .*nowhere is not there"):
+        export_rows(d.study.folder, tmp_path / "nowhere" / "rows.jsonl")

@@ -125,6 +125,14 @@ def test_a_domain_solved_by_length_is_flagged_though_the_whole_is_even(audited: 
     assert (length.verdict, length.reason) == ("flagged", "in tiny")
 
 
+def test_a_figure_beyond_its_threshold_that_chance_explains_is_ok_and_says_so(audited: Audited) -> None:
+    few = [make_row(k, chosen=f"Beans, and more beans {k}.", rejected=f"Roast {k}.") for k in range(3)]
+    length = check(audited(few), "length")
+    assert (length.whole.value, length.verdict) == (1.0, "ok")
+    assert length.reason == "beyond, but chance is not ruled out"
+    assert check(audited(few), "near_equal").reason is None
+
+
 def test_users_and_texts_in_other_data_are_found_by_kind(write: Any) -> None:
     rows = clean_rows(3, items=40, twins=0)
     other = clean_rows(4, items=40, twins=0)

@@ -410,6 +410,10 @@ def test_a_folder_holds_one_build(write: Any, tmp_path: Path) -> None:
     assert open_data(str(out)).generators == {"other"}
     with pytest.raises(RunError, match="holds other files"):
         build(data, tmp_path, "writer", base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(RunError, match="a file of that name"):
+        build(data, data, "writer", base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(RunError, match="a file of that name"):
+        estimate(data, data, "writer")
 
 
 def test_a_limit_of_calls_stops_and_the_same_command_goes_on(write: Any, tmp_path: Path) -> None:
@@ -531,6 +535,46 @@ def test_the_command_tells_and_leaves_with_a_code(
     with Stub(Author(lambda p: "No.")) as server:
         assert cli([*args[:-1], out + "2", "--base-url", server.url]) == 1
     assert "no pair passed" in capsys.readouterr().out
+
+
+def test_a_server_that_fails_on_everything_is_named_as_the_cause(
+    write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = str(write(*rows(1, 2)))
+    with Stub(lambda asked: Reply(status=400, error="no such deployment")) as server:
+        args = ["build", "--data", data, "--llm", "writer", "--out", str(tmp_path / "out"), "--base-url", server.url]
+        code = cli(args)
+    told = capsys.readouterr()
+    assert code in (1, 2)
+    assert "no such deployment" in told.out + told.err
+    assert "passed the gates" not in told.out
+    assert "Gates" not in told.out
+
+
+def test_ctrl_c_stops_a_build_with_code_3_and_the_same_command_goes_on(write: Any, tmp_path: Path) -> None:
+    data, out, author = str(write(*rows(*range(1, 25)))), tmp_path / "out", Author()
+
+    def slow(asked: Asked) -> Reply:
+        return Reply(author(asked).text, delay=0.05)
+
+    with Stub(slow) as server:
+        args = ["--data", data, "--llm", "writer?connections=2", "--out", str(out), "--base-url", server.url]
+        command = [sys.executable, "-m", "palate", "build", *args]
+        running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        calls, until = out / ".build" / "calls.jsonl", time.monotonic() + 60
+        while not (calls.exists() and calls.read_bytes().count(b"\n") >= 5):
+            assert running.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        running.send_signal(signal.SIGINT)
+        _, told = running.communicate(timeout=60)
+        assert running.returncode == 3
+        assert "The same command goes on from here" in told
+        assert "Traceback" not in told
+        kept = {json.loads(line)["prompt"][0]["content"] for line in calls.read_text().splitlines()}
+        before = len(server.asked)
+        assert build(data, out, "writer?connections=2", base_url=server.url).items == 24
+        assert not kept & {a.prompt for a in server.asked[before:]}
 
 
 def test_a_killed_build_repeats_no_finished_call(write: Any, tmp_path: Path) -> None:

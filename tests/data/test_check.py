@@ -61,7 +61,7 @@ def test_twenty_problems_are_told_and_all_are_counted(write: Any) -> None:
 
 def test_an_empty_file_is_one_problem(write: Any) -> None:
     found = check_data(str(write()))
-    assert found.problems == ("data: the file is empty; it needs at least one record.",)
+    assert found.problems == ("data.jsonl: the file is empty; it needs at least one record.",)
     assert found.problem_count == 1
 
 

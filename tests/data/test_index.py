@@ -70,7 +70,7 @@ def test_twenty_problems_are_told_and_the_others_counted(write: Any) -> None:
 def test_an_empty_file_gets_a_plain_message(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "none.jsonl"
     path.write_bytes(content)
-    assert str(refused(path)) == "none: the file is empty; it needs at least one record."
+    assert str(refused(path)) == "none.jsonl: the file is empty; it needs at least one record."
 
 
 def test_blank_lines_at_the_end_do_not_matter(write: Any) -> None:

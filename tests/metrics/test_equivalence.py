@@ -59,4 +59,14 @@ def test_a_floor_is_met_missed_or_not_decided() -> None:
     assert above_floor([4.0] * 20, 3.5).verdict == "met"
     assert above_floor([3.0] * 20, 3.5).verdict == "missed"
     assert above_floor([4.0], 3.5).verdict == "inconclusive"
+
+
+@pytest.mark.parametrize("n", range(1, 12))
+@pytest.mark.parametrize(("value", "verdict"), [(4.0, "met"), (3.0, "missed")])
+def test_values_without_spread_decide_where_a_sign_test_does(n: int, value: float, verdict: str) -> None:
+    significant = stats.binomtest(n, n, 0.5, alternative="greater").pvalue <= 0.05
+    assert above_floor([value] * n, 3.5).verdict == (verdict if significant else "inconclusive")
+
+
+def test_a_mean_of_nothing_is_undecided() -> None:
     assert above_floor([], 3.5).mean is None

@@ -13,6 +13,7 @@ from typing import Any
 from palate.annotate.book import connect
 from palate.annotate.fields import CRITERIA, SEATS
 from palate.annotate.study import study_book
+from palate.errors import RunError
 from palate.store import dump
 
 ROWS = "annotations.jsonl"
@@ -55,6 +56,9 @@ def export_rows(folder: Path | str, out: Path | str | None = None, *, partial: b
         folder: of the study.
         out: the file, replaced in one step; default `annotations.jsonl` in the study's folder; `-` is standard output.
         partial: also write steps that were begun but never finished; they have no `finished`.
+
+    Raises:
+        RunError: no study, or `out` is no file that can be written.
     """
     path = Path(folder)
     counts = {True: 0, False: 0}
@@ -103,6 +107,10 @@ def _target(path: Path) -> Iterator[Any]:
     if str(path) == "-":
         yield sys.stdout
         return
+    if path.is_dir():
+        raise RunError(f"{path}: a folder. Name a file to write to.")
+    if not path.parent.is_dir():
+        raise RunError(f"{path}: the folder {path.parent} is not there.")
     temporary = path.with_name(f".{path.name}.new")
     with temporary.open("w", encoding="utf-8") as handle:
         yield handle

@@ -122,6 +122,8 @@ def _annotation(row: _Row) -> Annotation:
 
 def objects(path: Path, problems: Problems) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the objects of a JSONL file and where each stands; lines that are none become problems."""
+    if path.is_dir():
+        raise DataError(f"{path}: a folder; a file is needed. The rows of a study: palate annotate export {path}")
     if not path.is_file():
         raise DataError(f"{path}: no such file.")
     with path.open("rb") as handle:

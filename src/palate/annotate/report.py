@@ -12,6 +12,7 @@ from palate.annotate.reading import FIT, read_annotations
 from palate.annotate.results import FLOOR, MARGIN, Person, Results, SideMean, UserOf, results
 from palate.data import open_data
 from palate.data.label_studio import GENERAL, SIDES
+from palate.errors import SpecError
 from palate.pages import figure, inline, render_page, to_svg
 from palate.pages.numbers import chance, plain, span
 from palate.store import dump
@@ -43,8 +44,10 @@ def write_people(paths: Sequence[Path], out: Path, runs: Sequence[Path] = (), da
         data: the data string of the items, if users with several of them are to be resampled as a whole.
 
     Raises:
-        PalateError: rows, runs or data that cannot be read.
+        PalateError: rows, runs or data that cannot be read, or `out` is a file.
     """
+    if out.exists() and not out.is_dir():
+        raise SpecError(f"--out {out}: there is a file of that name; a folder is needed.")
     said = read_annotations(paths)
     found = results(said, users_of(data) if data else None)
     asked, judges = questions(said), judged(said, runs) if runs else []

@@ -12,6 +12,7 @@ from palate.metrics.intervals import cluster_sums
 
 Verdict = Literal["ok", "flagged", "undefined"]
 Unit = Literal["share", "count", "ratio", "points"]
+BY_CHANCE = "beyond, but chance is not ruled out"
 LEVEL = 0.05
 WORST = 10
 EXCERPT = 160
@@ -69,10 +70,13 @@ class Check:
 
     @property
     def reason(self) -> str | None:
-        """Why the verdict is not `ok`, in a few words."""
+        """Why the verdict is not `ok`, or is although the figure is beyond its threshold, in a few words."""
         if self.verdict == "undefined":
             return self.whole.reason
-        if self.verdict == "ok" or self.whole.verdict == "flagged":
+        if self.verdict == "ok":
+            value = self.whole.value
+            return None if value is None or _within(value, self.low, self.high) else BY_CHANCE
+        if self.whole.verdict == "flagged":
             return None
         return "in " + ", ".join(p.name for p in self.parts if p.verdict == "flagged")
 

@@ -1,5 +1,6 @@
 """`build`: a benchmark from users' questions, histories and rubrics as one call."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -37,6 +38,13 @@ class Built:
     folder: Path
     record: Mapping[str, Any]
     items: int
+
+    @property
+    def failure(self) -> str | None:
+        """What a server said of the first pair that it failed on, if any."""
+        with self.dropped.open(encoding="utf-8") as handle:
+            rows = map(json.loads, handle)
+            return next((str(row["reason"]) for row in rows if row["status"] == "error"), None)
 
     @property
     def dropped(self) -> Path:
@@ -161,6 +169,7 @@ def estimate(
     Raises:
         PalateError: bad strings, data or models.
     """
+    _check_folder(Path(out))
     servers = None, None
     spent = Spending()
     job = _job(data, llm, judge, twins, keys_from_narratives, k, retriever, limit, servers, tries, None, spent, None)
@@ -207,6 +216,8 @@ def _check_keys(setup: Setup) -> None:
 
 def _check_folder(folder: Path) -> None:
     """Make sure that `folder` is new, empty or a build's: data beside ours would be read as ours."""
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder}: there is a file of that name; a folder is needed. Choose another --out.")
     if folder.exists() and not (folder / WORK).is_dir() and any(folder.iterdir()):
         raise RunError(f"{folder}: holds other files. Choose a new or empty folder.")
 

@@ -103,16 +103,23 @@ def _print(built: "Built", address: str | None) -> None:
     statuses = list(dict.fromkeys(s for found in record["gates"].values() for s in found))
     columns = [("gate", "left"), *((s, "right") for s in statuses)]
     rows = [[gate, *(str(found.get(s, 0)) for s in statuses)] for gate, found in record["gates"].items()]
-    print_table("Gates, over all tries", columns, rows)
+    if rows:
+        print_table("Gates, over all tries", columns, rows)
     for warning in record["warnings"]:
         typer.echo(f"  warning: {warning}")
     if record["licence"] is None:
         typer.echo("  licence: unknown; state it with --licence")
-    if record["counts"]["pairs with an error"]:
-        typer.echo("  where the server failed: the same command makes those pairs again")
+    failed = record["counts"]["pairs with an error"]
+    if failed:
+        typer.echo(
+            f"  the server failed on {failed} of {record['counts']['pairs tried']} pairs, first: {built.failure}"
+        )
+        typer.echo("  the same command makes those pairs again")
     typer.echo(f"  what is missing, and why: {built.dropped}")
     if built.items:
         typer.echo(f"{built.items} items. Look at them: palate data audit {built.folder}")
+    elif failed == record["counts"]["pairs tried"]:
+        typer.echo("no pair could be made, so there is no data set")
     else:
         typer.echo("no pair passed the gates, so there is no data set")
     if address:

@@ -41,6 +41,7 @@ def print_table(title: str, columns: Sequence[tuple[str, str]], rows: Sequence[S
     if not console.is_terminal:
         console.width = PIPED
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.show_header = any(name for name, _ in columns)
     for name, side in columns:
         table.add_column(name, justify="left" if side == "left" else "right", no_wrap=True)
     for row in rows:

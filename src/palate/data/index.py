@@ -107,7 +107,8 @@ def nothing(index: Index, source: Source, split: str) -> DataError:
         return DataError(f"{source.name}: no record of split '{split}'. Splits found: {found}. Choose one: ?split=…")
     if index.problems.total:
         return index.problems.error(source.name, "No record is left.")
-    return DataError(f"{source.name}: the file is empty; it needs at least one record.")
+    place = source.parts[0].label if len(source.parts) == 1 else source.name
+    return DataError(f"{place}: the file is empty; it needs at least one record.")
 
 
 def _prefixes(parts: Sequence[Part]) -> list[str]:

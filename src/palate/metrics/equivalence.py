@@ -10,6 +10,7 @@ from scipy import stats
 Verdict = Literal["equivalent", "different", "inconclusive"]
 FloorVerdict = Literal["met", "missed", "inconclusive"]
 LEVEL = 0.05
+FEWEST_ALIKE = 5  # the sign test's 0.5 ** n is within LEVEL from here on
 NO_SPREAD = "all values are the same: without a spread there is nothing to test"
 
 
@@ -71,14 +72,17 @@ def tost(differences: Sequence[float], margin: float) -> Equivalence:
 
 
 def above_floor(values: Sequence[float], floor: float) -> Floor:
-    """Compare a mean with a floor; where all values are the same, that value alone decides."""
+    """Compare a mean with a floor at 5 % on either side.
+
+    Where all values are the same there is no t interval; the sign test decides, which takes `FEWEST_ALIKE` of them.
+    """
     data = np.asarray(values, dtype=float)
     if not len(data):
         return Floor(0, floor, None, None, "inconclusive", "no values")
     mean = float(data.mean())
     interval, reason = _interval(data)
     if interval is None:
-        alone: FloorVerdict = "inconclusive" if len(data) < 2 else "met" if mean >= floor else "missed"
+        alone: FloorVerdict = "inconclusive" if len(data) < FEWEST_ALIKE else "met" if mean >= floor else "missed"
         return Floor(len(data), floor, mean, None, alone, reason)
     verdict: FloorVerdict = "met" if interval[0] >= floor else "missed" if interval[1] < floor else "inconclusive"
     return Floor(len(data), floor, mean, interval, verdict)
