@@ -88,7 +88,11 @@ def test_what_is_there_is_not_done_again(before: Path, after: Path, data: Path, 
         kept = samples(out / "before")
         whole = (out / "before" / "samples.jsonl").read_bytes()
         (out / "before" / "samples.jsonl").write_bytes(whole[: len(whole) // 2])
-        assert evaluate(told, out, base_url=server.url) == first
+        progress: list[tuple[str, int, int, int]] = []
+        assert evaluate(told, out, base_url=server.url, seen=lambda *now: progress.append(now)) == first
+        answering = [now for now in progress if now[0] == "before: answers"]
+        assert answering[0][1] == answering[0][3] < N, "the clock starts before the first batch, at what was there"
+        assert answering[-1][1:3] == (N, N)
         assert samples(out / "before") == kept
         with pytest.raises(RunError, match="these differ: sampling"):
             evaluate(judging(before, after, data, seed=1), out, base_url=server.url)
@@ -144,6 +148,7 @@ def test_a_training_says_itself_what_its_policy_reads(before: Path, data: Path, 
         told = judging(before, trained, data, view=None, response=None)
         found = evaluate(told, tmp_path / "o", base_url=server.url)
         assert found["difference"]["value"] == 0.0
+        assert [found[side]["policy"] for side in ("before", "after")] == [before.name, "t"]
         assert {r["view"] for r in samples(tmp_path / "o" / "after").values()} == {"history?k=1"}
         board = json.loads((tmp_path / "o" / "board.json").read_text())["rows"]
         assert [r["system"] for r in board] == [before.name, "builtin/length", "builtin/length"]
