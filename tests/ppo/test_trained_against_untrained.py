@@ -2,6 +2,10 @@
 
 import json
 import statistics
+import subprocess
+import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ from models import TinyModels
 from palate.cli.app import run
 from palate.errors import DataError, RunError, SpecError
 from palate.ppo import Judging, evaluate
+from palate.store import RowLog
 from rows import make_row
 
 pytestmark = pytest.mark.hf
@@ -193,3 +198,31 @@ def test_the_command_prints_the_difference(
         args += ["--base-url", server.url, "--config", str(recipe), "--view", "question", "--out", str(tmp_path / "o")]
         assert run(["ppo", "evaluate", *args]) == 0
     assert "after − before:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("asked", [2, N + 2], ids=["grading before", "grading after"])
+def test_killed_and_gone_on_with(asked: int, before: Path, after: Path, data: Path, tmp_path: Path) -> None:
+    def slow(one: Asked) -> Reply:
+        return replace(by_answer(one), delay=0.05)
+
+    recipe = tmp_path / "r.toml"
+    recipe.write_text("response = 6\nbatch = 4\n")
+    with Stub(slow) as server:
+        command = [sys.executable, "-m", "palate", "ppo", "evaluate", "--policy-before", str(before)]
+        command += ["--policy-after", str(after), "--data", str(data), "--grader", "llm/g?connections=1"]
+        command += ["--base-url", server.url, "--config", str(recipe), "--view", "question", "--out"]
+        with subprocess.Popen([*command, str(tmp_path / "o")], stderr=subprocess.DEVNULL) as child:
+            end = time.monotonic() + 300
+            while len(server.asked) < asked and time.monotonic() < end:
+                time.sleep(0.005)
+            child.kill()
+        assert not (tmp_path / "o" / "metrics.json").exists()
+        time.sleep(0.2)
+        came_back = sum(len(RowLog(p, mend=False)) for p in (tmp_path / "o").glob("*/grades/calls.jsonl"))
+        assert asked - 1 <= came_back < 2 * N
+        server.asked.clear()
+        assert run([*command[3:], str(tmp_path / "o")]) == 0
+        assert len(server.asked) == 2 * N - came_back
+        assert run([*command[3:], str(tmp_path / "whole")]) == 0
+    figures = [json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("o", "whole")]
+    assert figures[0] == figures[1]
