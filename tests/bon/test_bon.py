@@ -427,4 +427,6 @@ def test_killed_in_each_step_and_no_call_repeated(after: int, data: Path, tmp_pa
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert len(server.asked) == 9 + 9 + 18 - came_back
-        assert json.loads(done.stdout)["curve"]["systems"][0]["points"][0]["n"] == 3
+        whole = subprocess.run(args(data, server, tmp_path / "whole"), capture_output=True, text=True, check=False)
+        assert json.loads(done.stdout)["curve"] == json.loads(whole.stdout)["curve"]
+        assert all(p["n"] == 3 for p in json.loads(done.stdout)["curve"]["systems"][0]["points"])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from palate.errors import ModelError, Stopped
-from palate.ppo.curve import Row, board_rows, draw, gain
+from palate.ppo.curve import PANELS, Row, board_rows, draw, gain
 from palate.ppo.reward import Completion, Rewards
 from palate.records import Answer, Group, Query, Score
 from ppo.parts import Ruled, constant, failed
@@ -124,8 +124,14 @@ def test_a_drawing_has_three_panels_and_is_the_same_each_time() -> None:
     rows = rows_of([1.0, 2.0], [2.0, 3.0])
     svg = draw(rows, "x")
     assert svg == draw(rows, "x")
-    assert all(f">{label}<" in svg for label in ("reward", "KL", "length in tokens"))
+    assert all(f">{label}<" in svg for label in (label for _, label in PANELS))
     assert "not measured" in draw([dict(r) | {"kl": None} for r in rows], "x")
+
+
+def test_steps_are_whole_numbers() -> None:
+    svg = draw(rows_of(*([9.0, 9.0] for _ in range(12))), "x")
+    assert ">12<" in svg
+    assert ">2.5<" not in svg
 
 
 def test_a_constant_has_no_gain() -> None:

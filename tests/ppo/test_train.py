@@ -209,6 +209,10 @@ def test_killed_in_the_middle_the_same_command_goes_on(policy: Path, tmp_path: P
     assert run([*command[3:]]) == 0
     assert [r["step"] for r in curve(out)] == list(range(1, 31))
     assert json.loads((out / "run.json").read_text())["resumed_at"] >= 3
+    whole = tmp_path / "whole"
+    assert run([*command[3:-1], str(whole)]) == 0
+    assert curve(out) == curve(whole)
+    assert not changed(whole / "policy", out / "policy")
 
 
 def test_a_policy_whose_padding_ends_its_turns_is_padded_otherwise(policy: Path, tmp_path: Path) -> None:

@@ -2,6 +2,10 @@
 
 import json
 import statistics
+import subprocess
+import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ from models import TinyModels
 from palate.cli.app import run
 from palate.errors import DataError, RunError, SpecError
 from palate.ppo import Judging, evaluate
+from palate.store import RowLog
 from rows import make_row
 
 pytestmark = pytest.mark.hf
@@ -88,7 +93,11 @@ def test_what_is_there_is_not_done_again(before: Path, after: Path, data: Path, 
         kept = samples(out / "before")
         whole = (out / "before" / "samples.jsonl").read_bytes()
         (out / "before" / "samples.jsonl").write_bytes(whole[: len(whole) // 2])
-        assert evaluate(told, out, base_url=server.url) == first
+        progress: list[tuple[str, int, int, int]] = []
+        assert evaluate(told, out, base_url=server.url, seen=lambda *now: progress.append(now)) == first
+        answering = [now for now in progress if now[0] == "before: answers"]
+        assert answering[0][1] == answering[0][3] < N, "the clock starts before the first batch, at what was there"
+        assert answering[-1][1:3] == (N, N)
         assert samples(out / "before") == kept
         with pytest.raises(RunError, match="these differ: sampling"):
             evaluate(judging(before, after, data, seed=1), out, base_url=server.url)
@@ -144,6 +153,7 @@ def test_a_training_says_itself_what_its_policy_reads(before: Path, data: Path, 
         told = judging(before, trained, data, view=None, response=None)
         found = evaluate(told, tmp_path / "o", base_url=server.url)
         assert found["difference"]["value"] == 0.0
+        assert [found[side]["policy"] for side in ("before", "after")] == [before.name, "t"]
         assert {r["view"] for r in samples(tmp_path / "o" / "after").values()} == {"history?k=1"}
         board = json.loads((tmp_path / "o" / "board.json").read_text())["rows"]
         assert [r["system"] for r in board] == [before.name, "builtin/length", "builtin/length"]
@@ -188,3 +198,31 @@ def test_the_command_prints_the_difference(
         args += ["--base-url", server.url, "--config", str(recipe), "--view", "question", "--out", str(tmp_path / "o")]
         assert run(["ppo", "evaluate", *args]) == 0
     assert "after − before:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("asked", [2, N + 2], ids=["grading before", "grading after"])
+def test_killed_and_gone_on_with(asked: int, before: Path, after: Path, data: Path, tmp_path: Path) -> None:
+    def slow(one: Asked) -> Reply:
+        return replace(by_answer(one), delay=0.05)
+
+    recipe = tmp_path / "r.toml"
+    recipe.write_text("response = 6\nbatch = 4\n")
+    with Stub(slow) as server:
+        command = [sys.executable, "-m", "palate", "ppo", "evaluate", "--policy-before", str(before)]
+        command += ["--policy-after", str(after), "--data", str(data), "--grader", "llm/g?connections=1"]
+        command += ["--base-url", server.url, "--config", str(recipe), "--view", "question", "--out"]
+        with subprocess.Popen([*command, str(tmp_path / "o")], stderr=subprocess.DEVNULL) as child:
+            end = time.monotonic() + 300
+            while len(server.asked) < asked and time.monotonic() < end:
+                time.sleep(0.005)
+            child.kill()
+        assert not (tmp_path / "o" / "metrics.json").exists()
+        time.sleep(0.2)
+        came_back = sum(len(RowLog(p, mend=False)) for p in (tmp_path / "o").glob("*/grades/calls.jsonl"))
+        assert asked - 1 <= came_back < 2 * N
+        server.asked.clear()
+        assert run([*command[3:], str(tmp_path / "o")]) == 0
+        assert len(server.asked) == 2 * N - came_back
+        assert run([*command[3:], str(tmp_path / "whole")]) == 0
+    figures = [json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("o", "whole")]
+    assert figures[0] == figures[1]

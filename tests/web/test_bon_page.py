@@ -40,6 +40,9 @@ def test_it_opens_and_fits(chromium: Any, page_path: Path, width: int, scheme: s
     assert page.title() == "What your reward models choose"
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator("figure svg").count() == 1
+    legend = page.locator("figure svg text", has_text="builtin/length · history (probe)").bounding_box(timeout=5000)
+    assert legend is not None
+    assert 0 < legend["x"] < legend["x"] + legend["width"] < width, "which line is which is seen without scrolling"
     assert page.locator("img").count() == 0
     heading = page.locator("h2").all_inner_texts()
     assert heading[:3] == ["Best of 4", "The curve", "By domain, best of 4"]

@@ -11,7 +11,11 @@ from palate.store import RowLog
 
 CURVE, PICTURE, BOARD = "curve.jsonl", "curve.svg", "board.json"
 Row = Mapping[str, Any]
-PANELS = (("reward", "reward"), ("kl", "KL"), ("length", "length in tokens"))
+PANELS = (
+    ("reward", "reward, ± 1 SD of the answers"),
+    ("kl", "KL from the untrained policy"),
+    ("length", "length in tokens"),
+)
 
 
 class Curve:
@@ -79,6 +83,8 @@ def _result(system: str, metric: str, value: Any, ci: Any, n: int, source: Row) 
 
 def draw(rows: Sequence[Row], name: str) -> str:
     """Return reward, KL and length by step as an SVG document; the band is one standard deviation of the rewards."""
+    from matplotlib.ticker import MaxNLocator
+
     with figure(9.0, 2.6) as (made, first):
         first.remove()
         for axes, (field, label) in zip(made.subplots(1, len(PANELS)), PANELS, strict=True):
@@ -93,5 +99,6 @@ def draw(rows: Sequence[Row], name: str) -> str:
                 axes.text(0.5, 0.5, "not measured", ha="center", color=INK, transform=axes.transAxes)
             axes.set_xlabel("step")
             axes.set_title(label, fontsize=9)
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.grid(visible=True)
         return to_svg(made, name)

@@ -130,6 +130,7 @@ def evaluate(
             found = make_grades(grader, out / name / GRADES, source.data.digest, names, make, (), telling)
             sides[name] = _Side(policy, answers, {str(row["answer"]): row for row in found.values()})
         figures = _figures(sides["before"], sides["after"], source, judging.seed)
+        figures["after"]["policy"] = _shown(judging, policies[1])
         folder.write_metrics(figures)
         folder.write(BOARD, {"format": 1, "rows": _board(figures, judging, source)})
         folder.write_record((folder.record() or {}) | {"status": "done"})
@@ -174,6 +175,12 @@ def _training(folder: Path) -> dict[str, Any] | None:
     if record.get("status") != "done" or "method" not in record.get("config", {}):
         raise RunError(f"{folder}: no finished training. Give the command of its training again first.")
     return dict(record["config"])
+
+
+def _shown(judging: Judging, after: Policy) -> str:
+    """Return the trained policy's name for people: that of its training, whose model folders are all `policy`."""
+    run = Path(judging.after).expanduser()
+    return after.name if _training(run) is None else run.resolve().name
 
 
 def _check_source(judging: Judging, source: Source) -> None:

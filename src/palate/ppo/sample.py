@@ -35,13 +35,15 @@ def sample(
         temperature: 0 takes the likeliest token each time.
         batch: prompts at once.
         seed: of the batches' seeds.
-        seen: gets (done, of how many, done before).
+        seen: gets (done, of how many, done before), at once and after each batch.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = RowLog(folder / SAMPLES)
     parts = [prompts[k : k + batch] for k in range(0, len(prompts), batch)]
     todo = [part for part in parts if any(name_of(p) not in log.rows for p in part)]
     done = before = len(prompts) - sum(map(len, todo))
+    if seen:
+        seen(done, len(prompts), before)
     if not todo:
         return log.rows
     model = _ready(policy, temperature)
