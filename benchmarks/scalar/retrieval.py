@@ -1,17 +1,14 @@
 """Dense retrieval beside encoding each profile anew, sixteen posts at a time in file order."""
 
-import json
 import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import palate.data
+from palate.data import open_data
 from palate.records import Post
 from palate.retrieval import make_retriever, rank
-
-SAMPLE = Path(palate.data.__file__).parent / "sample" / "test.jsonl"
 
 USERS, POSTS, MEAN_WORDS, SPREAD = 2, 130, 90, 0.5
 
@@ -26,7 +23,7 @@ def encoder() -> Path:
 def users() -> list[list[Post]]:
     """Return histories whose posts' lengths spread as real ones do (log-normal, mean 102 words, sd 54)."""
     rng = random.Random(1)
-    words = [w for line in SAMPLE.read_text().splitlines() for w in json.loads(line)["question"].split()]
+    words = [word for item in open_data("sample") for word in item.question.split()]
     return [
         [
             Post(f"{u}-{k}", " ".join(rng.choices(words, k=max(5, int(rng.lognormvariate(0, SPREAD) * MEAN_WORDS)))))

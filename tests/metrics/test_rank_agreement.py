@@ -3,7 +3,6 @@
 import re
 from itertools import pairwise, permutations
 from math import comb
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,6 +28,7 @@ from palate.metrics.ranking import (
     weighted_tau,
 )
 from palate.metrics.swap import swap_test
+from places import ROOT
 
 TOP = [5.0, 4.0, 3.0, 2.0, 1.0]
 SIX = [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
@@ -173,7 +173,7 @@ class TestPermutations:
 
 def documented(name: str, n: int) -> list[float]:
     """Return the coverage that docs/trust.md prints for a statistic and a number of models, at three correlations."""
-    text = (Path(__file__).parents[2] / "docs" / "trust.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
     line = next(li for li in text.splitlines() if re.fullmatch(rf"\| {TITLES[name]} (\| [\d /]+ % ){{3}}\|", li))
     cell = line.split("|")[2 + (6, 10, 20).index(n)]
     return [int(share) / 100 for share in re.findall(r"\d+", cell)]

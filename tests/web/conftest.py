@@ -2,7 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,3 +33,25 @@ def chromium() -> Iterator[Any]:
         browser = play.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def opened(chromium: Any) -> Iterator[Callable[[Path, int, str], Any]]:
+    """Open a file at a width and in a colour scheme; it must say nothing and ask for nothing beyond itself."""
+    pages: list[Any] = []
+
+    def open_(path: Path, width: int, scheme: str) -> Any:
+        page = chromium.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        pages.append(page)
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: said.append(request.url) if not request.url.startswith("file:") else None)
+        page.goto(path.as_uri())
+        assert said == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        return page
+
+    yield open_
+    for page in pages:
+        page.close()

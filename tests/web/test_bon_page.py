@@ -29,16 +29,9 @@ def page_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1100, "light"), (390, "dark")])
-def test_it_opens_and_fits(chromium: Any, page_path: Path, width: int, scheme: str) -> None:
-    page = chromium.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda request: said.append(request.url) if not request.url.startswith("file:") else None)
-    page.goto(page_path.as_uri())
-    assert said == []
+def test_it_opens_and_fits(opened: Any, page_path: Path, width: int, scheme: str) -> None:
+    page = opened(page_path, width, scheme)
     assert page.title() == "What your reward models choose"
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator("figure svg").count() == 1
     legend = page.locator("figure svg text", has_text="builtin/length · history (probe)").bounding_box(timeout=5000)
     assert legend is not None
@@ -47,4 +40,3 @@ def test_it_opens_and_fits(chromium: Any, page_path: Path, width: int, scheme: s
     heading = page.locator("h2").all_inner_texts()
     assert heading[:3] == ["Best of 4", "The curve", "By domain, best of 4"]
     assert page.locator("table").first.locator("tbody tr").count() == 4
-    page.close()

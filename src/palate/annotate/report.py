@@ -12,10 +12,9 @@ from palate.annotate.reading import FIT, read_annotations
 from palate.annotate.results import FLOOR, MARGIN, Person, Results, SideMean, UserOf, results
 from palate.data import open_data
 from palate.data.label_studio import GENERAL, SIDES
-from palate.errors import SpecError
 from palate.pages import figure, inline, render_page, to_svg
 from palate.pages.numbers import chance, plain, span
-from palate.store import dump
+from palate.store import dump, refuse_file
 
 PAGE, NUMBERS = "people.html", "people.json"
 COLOUR = {"chosen": "#0072b2", "rejected": "#e69f00"}
@@ -46,8 +45,7 @@ def write_people(paths: Sequence[Path], out: Path, runs: Sequence[Path] = (), da
     Raises:
         PalateError: rows, runs or data that cannot be read, or `out` is a file.
     """
-    if out.exists() and not out.is_dir():
-        raise SpecError(f"--out {out}: there is a file of that name; a folder is needed.")
+    refuse_file(out)
     said = read_annotations(paths)
     found = results(said, users_of(data) if data else None)
     asked, judges = questions(said), judged(said, runs) if runs else []

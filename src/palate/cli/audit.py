@@ -23,11 +23,10 @@ def command(
 ) -> None:
     """Is the preference strictly personal? Look for artefacts and write a page; code 1 if a check is flagged."""
     from palate.audit import audit, write_audit
-    from palate.errors import SpecError
     from palate.evaluation import Progress
+    from palate.store import refuse_file
 
-    if out.exists() and not out.is_dir():
-        raise SpecError(f"--out {out}: there is a file of that name; a folder is needed.")
+    refuse_file(out)
     with progress_bar() as bar:
         found = audit(
             data, runs, seed, against=against, seen=lambda done, total: bar(Progress("audit", done, total, 0))

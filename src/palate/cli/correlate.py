@@ -41,9 +41,9 @@ def command(
     from palate.correlate.api import STATISTICS
     from palate.correlate.page import told
     from palate.errors import SpecError
+    from palate.store import refuse_file
 
-    if out.exists() and not out.is_dir():
-        raise SpecError(f"--out {out}: there is a file of that name; a folder is needed.")
+    refuse_file(out)
     if rho is not None and not power:
         raise SpecError("--rho needs --power.")
     found = correlate(

@@ -115,9 +115,11 @@ def evaluate(
         RunError: the folder holds another comparison.
         Stopped: a limit is reached.
     """
-    view, response, policies = _policies(judging)
+    run = Path(judging.after).expanduser()
+    config = _training(run)
+    view, response, policies = _policies(judging, run, config)
     source = open_source(judging.data, view, judging.retriever, judging.limit, out)
-    _check_source(judging, source)
+    _check_source(config, source)
     grader = make_grader(judging.grader, base_url, spending, told)
     with RunFolder(out) as folder:
         _hold(folder, judging, source, policies, dict(grader.identity), response)
@@ -130,21 +132,20 @@ def evaluate(
             found = make_grades(grader, out / name / GRADES, source.data.digest, names, make, (), telling)
             sides[name] = _Side(policy, answers, {str(row["answer"]): row for row in found.values()})
         figures = _figures(sides["before"], sides["after"], source, judging.seed)
-        figures["after"]["policy"] = _shown(judging, policies[1])
+        if config:  # the model folders of all trainings are called `policy`
+            figures["after"]["policy"] = run.resolve().name
         folder.write_metrics(figures)
-        folder.write(BOARD, {"format": 1, "rows": _board(figures, judging, source)})
+        folder.write(BOARD, {"format": 1, "rows": _board(figures, judging.grader, config, source)})
         folder.write_record((folder.record() or {}) | {"status": "done"})
     return figures
 
 
-def _policies(judging: Judging) -> tuple[str, int, tuple[Policy, Policy]]:
+def _policies(judging: Judging, run: Path, config: Mapping[str, Any] | None) -> tuple[str, int, tuple[Policy, Policy]]:
     """Return view, longest answer and both policies.
 
     Raises:
         SpecError: what is asked for differs from the training.
     """
-    run = Path(judging.after).expanduser()
-    config = _training(run)
     if config is None:
         view, response = judging.view or "history", judging.response or 256
         return view, response, (open_policy(judging.before, response), open_policy(judging.after, response))
@@ -177,14 +178,7 @@ def _training(folder: Path) -> dict[str, Any] | None:
     return dict(record["config"])
 
 
-def _shown(judging: Judging, after: Policy) -> str:
-    """Return the trained policy's name for people: that of its training, whose model folders are all `policy`."""
-    run = Path(judging.after).expanduser()
-    return after.name if _training(run) is None else run.resolve().name
-
-
-def _check_source(judging: Judging, source: Source) -> None:
-    config = _training(Path(judging.after).expanduser())
+def _check_source(config: Mapping[str, Any] | None, source: Source) -> None:
     if config is None:
         return
     trained, here = config["source"]["retriever"] or {}, source.identity["retriever"] or {}
@@ -292,9 +286,10 @@ def _side(side: _Side, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _board(figures: Mapping[str, Any], judging: Judging, source: Source) -> list[dict[str, Any]]:
-    told = {"data": source.data.name, "view": str(source.view), "grader": judging.grader, "of": figures["n"]}
-    config = _training(Path(judging.after).expanduser())
+def _board(
+    figures: Mapping[str, Any], grader: str, config: Mapping[str, Any] | None, source: Source
+) -> list[dict[str, Any]]:
+    told = {"data": source.data.name, "view": str(source.view), "grader": grader, "of": figures["n"]}
     # Downstream results are ranked by reward model, so a trained policy goes by the name of what paid it.
     names = [figures[name]["policy"] for name in SIDES]
     if config:

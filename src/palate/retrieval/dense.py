@@ -115,7 +115,7 @@ class MeanPooled:
         positions = positions_of(self._model.config.to_dict()) or WINDOW
         self._window = min(int(self._tokenizer.model_max_length), positions)
 
-    def __call__(self, texts: Sequence[str], batch: int = 32) -> list[Vector]:
+    def __call__(self, texts: Sequence[str], batch: int) -> list[Vector]:
         """Return the vectors of `texts`, encoded at most `batch` at once, texts of like length together."""
         encoded = self._tokenizer(list(texts), truncation=True, max_length=self._window)
         sizes = [len(ids) for ids in encoded["input_ids"]]

@@ -10,7 +10,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from palate.errors import RunError
+from palate.errors import RunError, SpecError
 from palate.store.rows import dump
 
 RUN, ROWS, CALLS, METRICS, LOCK = "run.json", "rows.jsonl", "calls.jsonl", "metrics.json", ".lock"
@@ -24,6 +24,16 @@ def canonical(value: Any) -> str:
 def digest_of(value: Any) -> str:
     """Return the SHA-256 of the canonical JSON of `value`."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def refuse_file(out: Path) -> None:
+    """Make sure that `out` can be a folder.
+
+    Raises:
+        SpecError: there is something else of that name.
+    """
+    if out.exists() and not out.is_dir():
+        raise SpecError(f"--out {out}: there is a file of that name; a folder is needed.")
 
 
 class RunFolder:
